@@ -108,6 +108,14 @@ class VersionPair(Protocol):
     @property
     def workload(self) -> Workload | None: ...
 
+    @property
+    def basis(self) -> str:
+        """What the new one is compared with, as the command line says it."""
+
+    @property
+    def expected(self) -> str:
+        """What becomes of it."""
+
 
 @dataclass(frozen=True)
 class Named:

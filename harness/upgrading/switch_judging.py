@@ -199,12 +199,16 @@ def _as_read(history: History, tables: Mapping[str, Table], incarnation: int) ->
     kept: list[Stamped] = []
     for stamped in history.of(Offered, Started, Ended, Taken, BatchDone):
         record: Record = stamped.record
-        if isinstance(record, Ended) and record.slice in tables:
-            # What it keeps is there just before.
-            rows: dict[str, Value] = dict(sorted(tables[record.slice].items()))
-            kept.append(Stamped(stamped.at, Kept(record.slice, incarnation, rows)))
+        if isinstance(record, Ended) and record.slice in REFERENCES:
+            kept.append(_kept(stamped.at, record.slice, 1, tables[record.slice]))
         kept.append(stamped)
+    kept.append(_kept(kept[-1].at if kept else 0, DRIVER, incarnation, tables[DRIVER]))
     return History(kept, history.timeline, history.sealed)
+
+
+def _kept(at: int, actor: str, incarnation: int, table: Table) -> Stamped:
+    rows: dict[str, Value] = dict(sorted(table.items()))
+    return Stamped(at, Kept(actor, incarnation, rows))
 
 
 def _compared(

@@ -25,7 +25,7 @@ Files = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Version:
+class UpgradeVersion:
     """One version of the query, and where it runs."""
 
     query: Query

@@ -68,7 +68,7 @@ def _line(group: Sequence[Switched]) -> OutcomeLine:
         first.status,
         len(group),
         sum(len(one.crashes) for one in group),
-        shortened(first.why),
+        shortened_why(first.why),
         tuple(_more(first, group)),
         str(first.crashes[0]),
         first.folder,
@@ -95,11 +95,11 @@ def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
 
 def _beside(aside: Aside) -> str:
     what = "the old version, from what it left" if aside.after else "without the change, from the same state"
-    why = f": {shortened(aside.why)}" if aside.why else ""
+    why = f": {shortened_why(aside.why)}" if aside.why else ""
     return f"{what}: {aside.outcome}{why} ({aside.folder})"
 
 
-def shortened(text: str) -> str:
+def shortened_why(text: str) -> str:
     one = _OF_STREAM.sub("", " ".join(text.split()))
     return one if len(one) <= _LONGEST else f"{one[:_LONGEST]}..."
 

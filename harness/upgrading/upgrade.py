@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -42,8 +43,9 @@ from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StreamproofError
+from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StorageFailed, StreamproofError
 from ..core.guarantees import Guarantee, exactly_once, recovers
+from ..core.model import Event
 from ..core.places import Places
 from ..core.verdicts import Status
 from ..core.workload import Workload
@@ -59,14 +61,14 @@ from ..recording.records import Stamped
 from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
-from .again import touched_again
+from .again import TouchedAgain, touched_again
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import FORMAT, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
 from .switch_judging import Sides, committed_before, table_alone
-from .switching import Version, WentOn, go_on_in, put_back
+from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
 MINUTES: Final = 10.0
-"""For trying states, unless somebody says otherwise."""
+"""For trying states, each way, unless somebody says otherwise."""
 LIFE_SECONDS: Final = 120.0
 """How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
 state."""
@@ -183,17 +185,20 @@ class _Upgrade:
     not_tried: list[str] = field(default_factory=list)
     not_looked_at: list[str] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
+    alone: dict[str, list[Stamped]] = field(default_factory=dict)
+    """What each version makes of all input: the records of its two lives alone."""
+    until: float | None = None
+    """By when states are tried, on the monotonic clock; None: it has not begun."""
     runs: int = 0
     since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
     """What a version makes of the input from a batch on: its two lives alone."""
 
     def run(self) -> UpgradeRecord:
-        self.input = touched_again(self.request.workload)
-        self.batches = self.request.old.query.batches(self.input.workload)
-        self.offered = offered(self.batches)
-        (self.folder / "runs").mkdir(parents=True, exist_ok=True)
+        try:
+            (self.folder / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {self.folder}: {error.strerror or error}") from error
         work = (self.folder / "work").resolve()
-        self.contents = work / "left"
         with ExitStack() as stack:
             old, new, lane = self._open(stack, work)
             with self._timed("references"):
@@ -206,13 +211,32 @@ class _Upgrade:
             with self._timed("the old version beside"):
                 tried = self._beside(lane, old, tried)
             if self.request.and_back:
+                self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
                     tried += self._back(lane, old, new, tried)
         return self._record(lane, profile, [one.switched for one in tried], same)
 
     # What it is made of
 
-    def _open(self, stack: ExitStack, work: Path) -> tuple[Version, Version, Lane]:
+    @cached_property
+    def input(self) -> TouchedAgain:
+        return touched_again(self.request.workload)
+
+    @cached_property
+    def batches(self) -> list[list[Event]]:
+        return self.request.old.query.batches(self.input.workload)
+
+    @cached_property
+    def before(self) -> list[Stamped]:
+        """What every record begins with."""
+        return offered(self.batches)
+
+    @property
+    def contents(self) -> Path:
+        """Where what a version has left is kept."""
+        return (self.folder / "work" / "left").resolve()
+
+    def _open(self, stack: ExitStack, work: Path) -> tuple[UpgradeVersion, UpgradeVersion, Lane]:
         old, new = self.request.old, self.request.new
         sparks = {side.query.spark: None for side in (old, new)}
         watches = True
@@ -231,9 +255,9 @@ class _Upgrade:
                 watches = False
                 self.not_looked_at.append(f"Crash points inside Spark, since the agent is missing: {error}.")
 
-        def version(side: UpgradeSide) -> Version:
+        def version(side: UpgradeSide) -> UpgradeVersion:
             query = side.query
-            return Version(query, processes[query.spark], supported(chosen_version(query.spark)), side.origin)
+            return UpgradeVersion(query, processes[query.spark], supported(chosen_version(query.spark)), side.origin)
 
         first, second = version(old), version(new)
         lane = Lane(0, first.processes, first.query, self.batches, work, first.spark, LIFE_SECONDS, watches)
@@ -253,7 +277,9 @@ class _Upgrade:
     def last_counting(self) -> int:
         return self.input.last_batch(self.request.old.query)
 
-    def _references(self, lane: Lane, old: Version, new: Version) -> tuple[Attempt, dict[str, list[Stamped]]]:
+    def _references(
+        self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion
+    ) -> tuple[Attempt, dict[str, list[Stamped]]]:
         """The watched life of the old version, and the records of each version's two lives alone."""
         self._show("each version alone", 0, 4)
         lives: dict[str, list[Attempt]] = {}
@@ -288,7 +314,7 @@ class _Upgrade:
         self,
         lane: Lane,
         way: Way,
-        version: Version,
+        version: UpgradeVersion,
         states: LifeStates,
         profile: Profile,
         made: Callable[[Passed, Waiting], Crashed],
@@ -308,7 +334,7 @@ class _Upgrade:
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
-            if time.monotonic() >= self.until or (most is not None and len(tried) >= most):
+            if (self.until is not None and time.monotonic() >= self.until) or (most is not None and len(tried) >= most):
                 why = NO_TIME if most is None or len(tried) < most else f"{most:,} were asked for"
                 self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
                 break
@@ -324,7 +350,7 @@ class _Upgrade:
         return tried
 
     def _enter(
-        self, lane: Lane, way: Way, version: Version, crashed: Crashed, mates: Sequence[Crashed], went: WentOn
+        self, lane: Lane, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed], went: WentOn
     ) -> _Tried:
         run = self._next_run(str(way))
         since = crashed.life
@@ -338,7 +364,7 @@ class _Upgrade:
         switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed)
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
-    def _reference(self, lane: Lane, way: Way, version: Version, life: Attempt) -> list[Stamped]:
+    def _reference(self, lane: Lane, way: Way, version: UpgradeVersion, life: Attempt) -> list[Stamped]:
         """What the version makes alone: of all input, or of what was left of it when it was started."""
         which = "new" if way is Way.UPGRADE else "old"
         if self.request.basis is Basis.ALL or life.failure is not None:
@@ -365,7 +391,7 @@ class _Upgrade:
     def _write(
         self,
         run: str,
-        version: Version,
+        version: UpgradeVersion,
         lane: Lane,
         crashed: Crashed,
         mates: Sequence[Crashed],
@@ -376,12 +402,12 @@ class _Upgrade:
         asked = CampaignRequest(
             version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
         )
-        before = [*self.offered, *references]
+        before = [*self.before, *references]
         write_run(self.folder / run, asked.named, lane, crashed, mates, life, before, request.seed)
 
     # The version before, beside
 
-    def _beside(self, lane: Lane, old: Version, tried: list[_Tried]) -> list[_Tried]:
+    def _beside(self, lane: Lane, old: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
         """Where the new version has not continued: what the old one comes to."""
         times: dict[object, int] = {}
         chosen: dict[int, bool] = {}
@@ -403,7 +429,7 @@ class _Upgrade:
             found[place] = self._aside(lane, old, tried[place], after)
         return found
 
-    def _aside(self, lane: Lane, old: Version, one: _Tried, after: bool) -> _Tried:
+    def _aside(self, lane: Lane, old: UpgradeVersion, one: _Tried, after: bool) -> _Tried:
         crashed, went = one.crashed, one.went
         if after:
             assert went.left is not None
@@ -429,7 +455,7 @@ class _Upgrade:
 
     # And back
 
-    def _back(self, lane: Lane, old: Version, new: Version, tried: Sequence[_Tried]) -> list[_Tried]:
+    def _back(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]) -> list[_Tried]:
         start = _where_to_turn_back(tried)
         if start is None:
             self.not_looked_at.append("Rollbacks: the new version continues from no state with a committed batch.")
@@ -454,8 +480,8 @@ class _Upgrade:
         return f"runs/{kind}-{self.runs:04d}"
 
     def _show(self, phase: str, done: int, planned: int) -> None:
-        until = getattr(self, "until", time.monotonic() + 60 * self.request.minutes)
-        self.show(CampaignProgress(phase, done, planned, max(0.0, until - time.monotonic())))
+        left = 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
+        self.show(CampaignProgress(phase, done, planned, max(0.0, left)))
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

@@ -50,13 +50,14 @@ def upgrade_command(
         ),
     ] = None,
     reference: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What NEW must come to: the table that it makes of `all` input, or what it makes of the input `since` "
-            "the change.",
+            help="What NEW must come to: the table that it makes of `all` input (the default), or what it makes of the "
+            "input `since` the change.",
             autocompletion=complete_basis,
+            show_default=False,
         ),
-    ] = "all",
+    ] = None,
     and_back: Annotated[
         bool,
         typer.Option("--and-back", help="Then let OLD go on from the states that NEW leaves, which went on from OLD."),
@@ -89,7 +90,7 @@ def upgrade_command(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time for trying states, 10 unless told otherwise.", show_default=False),
+        typer.Option(help="Time for trying states, each way; 10 unless told otherwise.", show_default=False),
     ] = None,
     states: Annotated[
         int | None, typer.Option(min=1, help="States to try, each way; all there is time for.", show_default=False)
@@ -122,6 +123,8 @@ def upgrade_command(
     It continues, is refused, is silently wrong, or falls into a crash loop. Exit status: 0 it continues from each, 1 it
     is silently wrong or in a crash loop, or what it leaves behind stops OLD; 2 it is refused, or not all is known.
     """
+    from rich.text import Text
+
     from ...certifying.subjects import QueryShape, claims_named, load_workload, usual_workload
     from ...upgrading.outcomes import Basis
     from ...upgrading.upgrade import MINUTES, UpgradeRequest, upgrade
@@ -129,7 +132,7 @@ def upgrade_command(
 
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter("--minutes needs a positive number")
-    if reference not in list(Basis):
+    if reference is not None and reference not in list(Basis):
         raise typer.BadParameter(f"--reference is one of: {', '.join(Basis)}")
     registry = registered()
     pair = _loaded(old, new, QueryShape(mode, tuple(keys or ()), schema))
@@ -143,7 +146,7 @@ def upgrade_command(
         workload=fed or usual_workload(sides[0].query),
         registry=registry,
         claims=claims_named(claims, registry.oracles) if claims else (),
-        basis=Basis(reference),
+        basis=Basis(reference or pair.basis),
         and_back=and_back,
         minutes=MINUTES if minutes is None else minutes,
         states=states,
@@ -156,6 +159,8 @@ def upgrade_command(
         print_json(upgrade_document(record, path, record.exit_status))
     else:
         show(upgrade_screen(record, path))
+        if pair.expected:
+            show([Text(f"  expected of this pair, where something had been committed: {pair.expected}")])
     return record.exit_status
 
 
@@ -164,6 +169,8 @@ class _Pair:
     old: UpgradeSide
     new: UpgradeSide
     workload: Workload | None
+    basis: str = "all"
+    expected: str = ""
 
 
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
@@ -180,7 +187,8 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
             "pair of versions", old, [*sorted(registry.upgrades), "OLD NEW, both as module:attribute"], UPGRADES
         )
     found = registry.upgrades[old]
-    return _Pair(UpgradeSide(found.old, old), UpgradeSide(found.new, old), found.workload)
+    sides = UpgradeSide(found.old, old), UpgradeSide(found.new, old)
+    return _Pair(*sides, found.workload, found.basis, found.expected)
 
 
 UPGRADES = listed_by("upgrades")

@@ -1,0 +1,79 @@
+"""`streamproof upgrade`: what it refuses before anything starts, and what `judge` makes of its record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from certified import SUBJECT, crash_at, write_run
+from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, switched
+from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.upgrading.record import write_upgrade
+from streamproof.scenarios.upgrades import PAIRS
+
+MODULE = "streamproof.scenarios.upgrades"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no-such-pair"], "there is no pair of versions 'no-such-pair'"),
+        ([f"{MODULE}:BY_KEY", f"{MODULE}:NOTHING"], "there is no attribute"),
+        (["nothing-changed", "--reference", "none"], "--reference is one of: all, since"),
+        (["nothing-changed", "--to-set", "shuffle=3"], "'shuffle=3' is no setting of Spark's"),
+        (["nothing-changed", "--to-spark", "newest"], "is neither a version"),
+        (["nothing-changed", "--minutes", "0"], "--minutes needs a positive number"),
+        (["nothing-changed", "--claim", "no-such-claim"], "there is no guarantee 'no-such-claim'"),
+        (["sink-moved", "--reference", "since"], "compare with --reference all"),
+        (["sqlite-by-batch"], "there is no pair of versions"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_starts(
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Registry, "upgrades", {pair.name: pair for pair in PAIRS})
+    monkeypatch.chdir(tmp_path)
+
+    assert run_command_line(["upgrade", *arguments]) == ExitStatus.USER_MISTAKE
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_is_judged_again_by_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "runs" / "upgrade-0001", crash_at())
+    right = switched(CONTINUES, committed=-1)
+    write_upgrade(tmp_path, record(right))
+
+    assert run_command_line(["judge", str(tmp_path), "--json"]) == ExitStatus.UNKNOWN
+    found = json.loads(capsys.readouterr().out)
+    assert [line["outcome"] for line in found["outcomes"]] == ["continues"]
+    assert found["differences"] == []
+
+
+def test_a_record_that_says_other_than_its_runs_is_found_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "runs" / "upgrade-0001", crash_at(), judged=((0, {"a": 1}), (1, {"a": 9}), (2, {"b": 2})))
+    write_upgrade(tmp_path, record(switched(CONTINUES, committed=-1)))
+
+    assert run_command_line(["judge", str(tmp_path)]) == ExitStatus.USER_MISTAKE
+    said = capsys.readouterr().out
+    assert "silently wrong from batch 0 on by its record, and continues" in said
+    assert str(WRONG) in said
+
+
+def test_a_run_of_another_query_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "runs" / "upgrade-0001", crash_at(), subject={**SUBJECT, "name": "other"})
+    write_upgrade(tmp_path, msgspec.structs.replace(record(switched(CONTINUES, committed=-1))))
+
+    assert run_command_line(["judge", str(tmp_path)]) == ExitStatus.USER_MISTAKE
+    assert "is a run of another query" in capsys.readouterr().out

@@ -1,0 +1,158 @@
+"""What an upgrade leaves: its exit status, what it says, and its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certified import JUDGES, SUBJECT, crash_at
+from streamproof.harness.contracts.query import SOURCE
+from streamproof.harness.core.errors import ExitStatus, InvalidHistory, UnknownHistoryVersion
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.recording.claims_and_faults import SavedClaim
+from streamproof.harness.upgrading.again import touched_again
+from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
+from streamproof.harness.upgrading.record import (
+    FORMAT,
+    SideRecord,
+    UpgradeRecord,
+    judge_upgrade,
+    read_upgrade,
+    write_upgrade,
+)
+from streamproof.harness.upgrading.switching import changes
+from streamproof.harness.upgrading.telling import caveats, outcome_lines
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.workloads import single_words, words
+
+CONTINUES, REFUSED, WRONG = UpgradeOutcome.CONTINUES, UpgradeOutcome.REFUSED, UpgradeOutcome.WRONG
+
+
+def switched(outcome: UpgradeOutcome, committed: int = 1, **more: Any) -> Switched:
+    return Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=committed, **more)
+
+
+def record(*of: Switched, **more: Any) -> UpgradeRecord:
+    side = SideRecord("my_queries:word_count", dict(SUBJECT), {"pyspark": "4.3.0"})
+    facts: dict[str, Any] = {
+        "version": FORMAT,
+        "name": "one",
+        "began": "2026-01-01T00:00:00.000+00:00",
+        "old": side,
+        "new": side,
+        "basis": Basis.ALL,
+        "workload": {"name": "words", "events": 6, "seed": 7, "again": 3},
+        "batches": 6,
+        "last_counting": 3,
+        "last_changed": 2,
+        "claims": (SavedClaim.of(exactly_once()),),
+        "seed": 7,
+        "settings": {},
+        "minutes": 1.0,
+        "points": 10,
+        "switched": of,
+    }
+    return UpgradeRecord(**{**facts, **more})
+
+
+LEFT = ("checkpoint/offsets/2 (new)",)
+
+
+@pytest.mark.parametrize(
+    ("of", "status"),
+    [
+        ([switched(CONTINUES)], ExitStatus.HOLDS),
+        ([switched(CONTINUES), switched(REFUSED)], ExitStatus.UNKNOWN),
+        ([switched(CONTINUES), switched(WRONG)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(UpgradeOutcome.CRASH_LOOP)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(UpgradeOutcome.UNKNOWN)], ExitStatus.UNKNOWN),
+        ([switched(CONTINUES, committed=-1)], ExitStatus.UNKNOWN),
+        ([], ExitStatus.UNKNOWN),
+        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", CONTINUES, after=True))], ExitStatus.UNKNOWN),
+        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", REFUSED, after=True))], ExitStatus.VIOLATED),
+    ],
+)
+def test_the_worst_of_all_states_decides(of: Sequence[Switched], status: ExitStatus) -> None:
+    assert record(*of).exit_status is status
+
+
+def test_what_was_not_tried_leaves_it_unknown() -> None:
+    assert record(switched(CONTINUES), not_tried=("a point: no time was left",)).exit_status is ExitStatus.UNKNOWN
+
+
+def test_a_change_that_makes_no_difference_to_this_input_is_said() -> None:
+    same = record(switched(CONTINUES), same_table=True, differ_in=("code",))
+    settings = replace_settings(same)
+
+    assert any("the change was not exercised" in said for said in caveats(same))
+    assert not any("the change was not exercised" in said for said in caveats(settings))
+
+
+def replace_settings(one: UpgradeRecord) -> UpgradeRecord:
+    """The same change, of settings alone: both versions should make the same."""
+    return record(*one.switched, same_table=True, differ_in=("settings",))
+
+
+def test_states_from_which_the_same_came_about_are_told_together_the_worst_first() -> None:
+    refused = [switched(REFUSED, why=f"[SCHEMA] in /checkpoint/state/0/{n}") for n in range(3)]
+    lines = outcome_lines(record(switched(CONTINUES), *refused, switched(WRONG, rows=("a twice",))))
+
+    assert [(line.outcome, line.states) for line in lines] == [(WRONG, 1), (REFUSED, 3), (CONTINUES, 1)]
+    assert "nothing was written: every file is as it was" in lines[1].more
+
+
+def test_what_one_that_was_refused_has_left_and_what_the_old_version_makes_of_it_is_told() -> None:
+    aside = Aside("runs/beside-0002", CONTINUES, after=True)
+    (line,) = outcome_lines(record(switched(REFUSED, changed=LEFT, aside=aside)))
+
+    assert line.more == (
+        "it left something behind: checkpoint/offsets/2 (new)",
+        "the old version, from what it left: continues (runs/beside-0002)",
+    )
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    written = record(switched(REFUSED, changed=LEFT), same_table=False)
+    write_upgrade(tmp_path, written)
+
+    assert read_upgrade(tmp_path) == written
+
+
+def test_one_of_another_version_or_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidHistory, match="holds no upgrade"):
+        read_upgrade(tmp_path)
+    write_upgrade(tmp_path, record(version=FORMAT + 1))
+    with pytest.raises(UnknownHistoryVersion, match=str(FORMAT + 1)):
+        judge_upgrade(tmp_path, JUDGES)
+
+
+def test_files_are_compared_by_what_is_in_them() -> None:
+    assert changes({"a": "1", "b": "1", "c": "1"}, {"a": "1", "b": "2", "d": "1"}) == (
+        "b (changed)",
+        "c (gone)",
+        "d (new)",
+    )
+
+
+def test_each_pair_of_key_and_value_comes_again_at_the_end() -> None:
+    asked = single_words(3, events=10, batch=5)
+    longer = touched_again(asked)
+    events = [event for batch in longer.workload.batches(SOURCE) for event in batch]
+    before = [(event.key, event.value) for batch in asked.batches(SOURCE) for event in batch]
+
+    assert [(one.key, one.value) for one in events[:10]] == before
+    assert sorted((one.key, one.value) for one in events[10:]) == sorted(set(before))
+    assert longer.again == len(events) - 10
+
+
+def test_the_change_is_made_before_any_key_comes_again() -> None:
+    query = replace(query_word_count(), batch_events=4)
+    longer = touched_again(words(3, events=10, batch=5))
+
+    # Ten events are two whole batches and a half: in the third there are repeated ones.
+    assert longer.last_before(query) == 1
+    assert longer.last_batch(query) == len(query.batches(longer.workload)) - 3

@@ -1,0 +1,63 @@
+"""Upgrades on embedded Spark: each pair of the library comes to what is expected of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from certified import JUDGES
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.upgrading.outcomes import UpgradeOutcome, Way
+from streamproof.harness.upgrading.record import UpgradeRecord, judge_upgrade
+from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide, upgrade
+from streamproof.scenarios.upgrades import PAIRS, UpgradePair
+
+BY_NAME = {pair.name: pair for pair in PAIRS}
+
+
+def upgraded(pair: UpgradePair, folder: Path, states: int, *, and_back: bool = False) -> UpgradeRecord:
+    request = UpgradeRequest(
+        UpgradeSide(pair.old),
+        UpgradeSide(pair.new),
+        pair.workload,
+        Registry(),
+        basis=pair.basis,
+        and_back=and_back,
+        states=states,
+    )
+    return upgrade(request, folder)[1]
+
+
+def outcomes(record: UpgradeRecord, way: Way = Way.UPGRADE) -> set[UpgradeOutcome]:
+    """From states with a committed batch."""
+    return {one.outcome for one in record.switched if one.way is way and one.committed >= 0}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["keys-swapped", "grouping-widened"])
+def test_what_spark_takes_for_the_same_state_is_wrong_and_what_it_does_not_is_refused(
+    name: str, tmp_path: Path
+) -> None:
+    found = upgraded(BY_NAME[name], tmp_path / "upgrade", states=1)
+
+    assert outcomes(found) == {BY_NAME[name].expected}
+    assert judge_upgrade(tmp_path / "upgrade", JUDGES).differences == ()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_each_pair_comes_to_what_is_expected_of_it(pair: UpgradePair, tmp_path: Path) -> None:
+    found = upgraded(pair, tmp_path / "upgrade", states=4)
+
+    assert outcomes(found) == {pair.expected}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_nothing_that_changed_goes_on_from_every_state_and_back_again(tmp_path: Path) -> None:
+    found = upgraded(BY_NAME["nothing-changed"], tmp_path / "upgrade", states=30, and_back=True)
+
+    assert outcomes(found) == {UpgradeOutcome.CONTINUES}
+    assert outcomes(found, Way.ROLLBACK) == {UpgradeOutcome.CONTINUES}
