@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from streamproof.harness.contracts.cluster import Cluster
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.core.guarantees import BOUNDED_ERROR
+from streamproof.harness.recording.records import Started
 from streamproof.harness.reporting.runs import view_of_run
 from streamproof.harness.reporting.screen import run_screen
 from streamproof.harness.running.run import Finished, run_named
@@ -22,7 +24,8 @@ ALGORITHMS = (
 
 
 def come_out_as_claimed(name: str, cluster: Cluster, folder: Path) -> Finished:
-    """Every failure bit, the claim holds, and the screen shows errors beside their bounds."""
+    """Every failure bit and ended a life of each that it struck, the claim holds, and the screen shows errors beside
+    their bounds."""
     registry = Registry()
     finished = run_named(registry.scenario(name), cluster, registry, seed=1, folder=folder)
     (verdict,) = finished.judgement.verdicts
@@ -31,6 +34,11 @@ def come_out_as_claimed(name: str, cluster: Cluster, folder: Path) -> Finished:
     struck = list(finished.history.struck())
     assert all(entry.bite.bit for entry in struck)
     assert {entry.number for entry in struck} == {0, 1, 2}
+    struck_as_often = Counter(target for fault in registry.scenario(name).scenario.faults for target in fault.targets)
+    lives = {(one.slice, one.incarnation) for one in finished.history.each(Started)}
+    for slice_id, often in struck_as_often.items():
+        began = sorted(number for name, number in lives if name == slice_id)
+        assert len(began) > often, f"{slice_id} was struck {often} times, and has lived as {began} only"
     view = view_of_run(finished.description, finished.history, finished.judgement, finished.folder)
     screen = [line.plain for line in run_screen(view)]
     print("", *screen, sep="\n")

@@ -11,6 +11,8 @@ sections 3.4 to 3.6).
 - At gamma outputs that are not acknowledged nothing more is taken.
 - An item that is backed up when it is taken costs nothing: it is replayed. So where halved thresholds allow not even
   one item, items are backed up first, and the slice goes on without loss.
+- With windows, an item of a later one is backed up before it is processed: who comes after has to know in which window
+  the failure was.
 - Recovery restores the backup, and replays those items above its number that are the newest run of consecutive numbers.
   What came before that run had been processed when the run was backed up, and theta covers it.
 """
@@ -276,7 +278,7 @@ class ApproximateBackups(AtWork):
             return 0
         if self.owed > self.covered and not head.precious:
             self.issue()
-        elif head.precious or self._too_little():
+        elif head.precious or self._too_little() or self.failures.is_beyond(head.event.time):
             self.save_all()
         elif self._state_is_due():
             self.issue()
@@ -315,7 +317,7 @@ class ApproximateBackups(AtWork):
         steps = self._steps()
         most = min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT)
         for number, one in enumerate(self.pending):
-            if number >= most or one.safe or one.precious:
+            if number >= most or one.safe or one.precious or self.failures.is_beyond(one.event.time):
                 return number
         return len(self.pending)
 
@@ -375,7 +377,9 @@ class ApproximateBackups(AtWork):
         if given.id in self.saving:
             self.saving.remove(given.id)
             for one in self.pending:
-                one.safe = one.safe or one.saved == given.id
+                if one.saved == given.id:
+                    one.safe = True
+                    self.failures.reached(one.event.time)
         elif self.issued is not None and given.id == self.issued.id:
             issued, self.issued = self.issued, None
             machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
@@ -414,6 +418,7 @@ class ApproximateBackups(AtWork):
                 found = item if isinstance(item, PartialBackup | Saved) else msgspec.convert(item, _KEPT)
                 if isinstance(found, Saved):
                     saved.append(found)
+                    self.failures.reached(found.event.time)
                 elif checkpoint is None or _later(one.id, checkpoint.id):
                     checkpoint = self._onto(checkpoint, one, found)
         self.covered = self.done = checkpoint.covers if checkpoint is not None else 0

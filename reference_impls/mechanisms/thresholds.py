@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from math import isnan
+from typing import Final
 
 from ...harness.core.errors import InvalidScenario
 from ...harness.core.proper import positive, proper
@@ -62,49 +64,80 @@ class Thresholds:
         """Those in force after so many failures: half of what is left, each time."""
         if self.window is not None and self.window.kind is WindowKind.DECAYING:
             return self
-        return self.divided(2.0 ** (failures + 1))
+        return _divided(self, 2.0 ** (failures + 1))
+
+
+@lru_cache(maxsize=256)
+def _divided(whole: Thresholds, by: float) -> Thresholds:
+    return whole.divided(by)
 
 
 class Failures:
-    """Counts the failures of a slice that count in its present window. What it does not know it takes for recent, which
-    makes thresholds smaller than they need be, and never larger."""
+    """Counts the failures of a slice that count in its present window.
+
+    Who is restored does not know how far the life before had come, but for what was durable. So nothing that is in a
+    later window is processed before it is (`is_beyond`), and a failure is taken to have happened at the end of the
+    window that had then begun; of a sliding window, of a quarter of one. That makes thresholds smaller than they need
+    be, and never larger.
+    """
 
     def __init__(self, window: ThresholdWindow | None) -> None:
-        self._window = window
+        self._window = None if window is None or window.kind is WindowKind.DECAYING else window
+        self._step = 1
+        """What is durable tells event time as exactly as this."""
+        if self._window is not None:
+            hops = self._window.kind is WindowKind.HOPPING
+            self._step = self._window.length if hops else max(1, self._window.length // _PARTS)
         self._incarnation = 1
         self._time = -1
         """How far event time has come."""
+        self._durable = 0
+        """How far it has by what is durable."""
         self._forgotten = 0
         """Failures that count no more: so many of the first."""
         self._since: list[int] = []
-        """Event time by which each later one had happened, as far as that is known."""
+        """Event time by which each later one had happened."""
 
     @property
     def count(self) -> int:
         return self._incarnation - 1 - self._forgotten
 
+    def is_beyond(self, time: int) -> bool:
+        """Whether event time has not come so far by what is durable."""
+        return self._window is not None and time // self._step > self._durable // self._step
+
+    def reached(self, time: int) -> None:
+        """What has this event time is durable."""
+        self._durable = max(self._durable, time)
+
     def begin(self, incarnation: int) -> None:
         self._incarnation = incarnation
+        if self._window is not None:
+            latest = (self._durable // self._step + 1) * self._step - 1
+            self._since += [latest] * (self.count - len(self._since))
 
     def passed(self, time: int) -> bool:
         """Event time has come so far. Returns whether fewer failures count now."""
-        window, before = self._window, self._forgotten
-        if window is None or window.kind is WindowKind.DECAYING or time <= self._time:
+        if self._window is None or time <= self._time:
             return False
-        if window.kind is WindowKind.HOPPING:
-            if time // window.length > self._time // window.length and self._time >= 0:
-                self._forgotten = self._incarnation - 1
-        else:
-            while len(self._since) < self.count:
-                self._since.append(time)
-            while self._since and self._since[0] + window.length < time:
-                self._since.pop(0)
-                self._forgotten += 1
         self._time = time
-        return self._forgotten > before
+        left = [since for since in self._since if not self._is_over(self._window, since)]
+        fewer = len(self._since) - len(left)
+        self._since, self._forgotten = left, self._forgotten + fewer
+        return fewer > 0
+
+    def _is_over(self, window: ThresholdWindow, since: int) -> bool:
+        if window.kind is WindowKind.HOPPING:
+            return self._time // window.length > since // window.length
+        return since + window.length < self._time
 
     def save(self) -> list[int]:
         return [self._forgotten, self._time, *self._since]
 
     def restore(self, saved: list[int]) -> None:
         self._forgotten, self._time, *self._since = saved
+        self.reached(self._time)
+
+
+_PARTS: Final = 4
+"""Of a sliding window."""

@@ -242,8 +242,8 @@ MUTANTS = (
     BrokenScheme(
         "approximate-numbering-items-from-one",
         "the numbers of items go on where they had come to",
-        Anomaly.BOUND_EXCEEDED,
+        Anomaly.LOST_INPUT,
         broken(scheme(2, 0, 8), NumberingFromOne),
-        on=ONE,
+        on=MARKS,
     ),
 )

@@ -30,11 +30,11 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Role, Topology
-from streamproof.harness.core.quantities import Duration, seconds
+from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.exploration.bench import Bench
-from streamproof.harness.exploration.simulating import simulate
+from streamproof.harness.exploration.bench import Bench, Trial
+from streamproof.harness.exploration.drawn_on_the_way import FaultAhead
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Offered, Taken
 from streamproof.harness.running.run import run_named
@@ -69,10 +69,12 @@ class Algorithm:
     """Of so many events, in batches of so many."""
     settings: tuple[tuple[float, float, float], ...]
     """(theta, l, gamma), from the tightest to the widest."""
-    accurate: Callable[[History], float]
-    measure: str
+    accurate: Mapping[str, Callable[[History], float]]
+    """By what is measured."""
     papers: tuple[float, float, float]
     """Percent of the unprotected rate: approximate, mini-batch, upstream backup (tables 4 and 5)."""
+    papers_accuracy: Mapping[str, str]
+    """Without a failure, and after ten at two settings of (theta, l), where the paper measures the same."""
     weights: Mapping[str, float] | None = None
 
 
@@ -86,42 +88,45 @@ ALGORITHMS = {
         lambda: grep("LETTER"),
         lambda events, batch: text("unicode-names", events=events, batch=batch),
         ((0, 1e2, 1e4), (0, 1e3, 1e4), (0, 1e4, 1e5)),
-        lambda history: accuracy.share_of_matches(history, "LETTER"),
-        "share of matches delivered",
+        {"share of matches delivered": lambda history: accuracy.share_of_matches(history, "LETTER")},
         (98.0, 10.1, 10.7),
+        {},
     ),
     "word count": Algorithm(
         lambda: partial_counts(every=10),
         lambda events, batch: zipf_words(events=events, batch=batch),
         ((1e2, 1e2, 1e4), (1e3, 1e3, 1e4), (1e4, 1e3, 1e5)),
-        lambda history: float(accuracy.largest_count_error(history)),
-        "largest error of a count",
+        {"largest error of a count": lambda history: float(accuracy.largest_count_error(history))},
         (97.9, 19.8, 19.5),
+        {},
     ),
     "heavy hitters": Algorithm(
         lambda: heavy_hitters(width=512, heavy=HEAVY, slack=50_000),
         lambda events, batch: packets(window=events // 4 - 2, events=events, batch=batch),
         ((2e4, 1e2, 1e4), (1e5, 1e3, 1e4), (1e6, 1e3, 1e5)),
-        lambda history: accuracy.precision_and_recall(history, HEAVY)[1],
-        "recall",
+        {
+            "precision": lambda history: accuracy.precision_and_recall(history, HEAVY)[0],
+            "recall": lambda history: accuracy.precision_and_recall(history, HEAVY)[1],
+        },
         (95.5, 7.4, 7.2),
+        {"precision": "0.989; 0.928 (1e5, 1e3), 0.955 (1e4, 100)", "recall": "1, with compensation"},
         {"sketch": 1},
     ),
     "online join": Algorithm(
         lambda: ripple_join(rate=RATE, most=10),
         lambda events, batch: visits_of_two_sites(every=20, events=events // 2, batch=batch),
         ((1e2, 1e3, 1e5), (1e3, 1e3, 1e5), (1e4, 1e4, 1e6)),
-        lambda history: accuracy.join_error(history, RATE),
-        "relative error of the estimate",
+        {"relative error of the estimate": lambda history: accuracy.join_error(history, RATE)},
         (94.7, 12.8, 12.5),
+        {"relative error of the estimate": "0.091; 0.113, 0.106"},
     ),
     "logistic regression": Algorithm(
         lambda: logistic_regression(every=100),
         lambda events, batch: points(events=events, batch=batch),
         ((10, 1e2, 1e4), (40, 1e3, 1e4), (200, 1e3, 1e5)),
-        _predicted,
-        "share predicted rightly",
+        {"share predicted rightly": _predicted},
         (99.4, 23.6, 20.5),
+        {"share predicted rightly": "0.943; 0.904 (10, 1e3), 0.929 (1, 100)"},
         {"local": 1},
     ),
 }
@@ -212,7 +217,7 @@ def figure_5a(events: int, batch: int, repeats: int) -> Any:
 
 
 def accuracies(names: list[str], events: int) -> Iterator[tuple[str, Any]]:
-    """After so many failures of all slices at once, evenly spread, in the simulator."""
+    """After so many failures of all slices at once, in the simulator."""
     for name in names:
         one = ALGORITHMS[name]
         rows: dict[str, Any] = {}
@@ -222,18 +227,20 @@ def accuracies(names: list[str], events: int) -> Iterator[tuple[str, Any]]:
                 row[str(failures)] = dict(_accuracy(one, _approximate(one, *thresholds), events, failures))
             rows[said(*thresholds)] = row
             print(f"{name}, {said(*thresholds)}: {row}", flush=True)
-        yield name, {"measure": one.measure, "after": rows}
+        yield name, rows
 
 
 def _accuracy(one: Algorithm, subject: SchemeSubject, events: int, failures: int) -> Iterator[tuple[str, Any]]:
-    scenario = Scenario(subject, one.fed(events, 10))
-    offering = Bench(scenario, Registry(), seed=7).aims.offering.micros
-    schedule = [
-        crash(*subject.actors).after(Duration(offering * number // (failures + 1))) for number in range(1, failures + 1)
-    ]
-    run = simulate(scenario, schedule)
-    (verdict,) = run.verdicts
-    yield "accuracy", one.accurate(run.history)
+    """Each failure strikes when all slices run, so many addresses after the one before."""
+    bench = Bench(Scenario(subject, one.fed(events, 10)), Registry(), seed=7)
+    # What waits when a recovery is over is taken in larger parts, so that fewer addresses are passed.
+    apart = len(bench.calm) // (2 * failures + 1)
+    crash_of_all = FaultAhead(crash(*subject.actors), apart, lambda address: True, spared=False, biting=True)
+    run = bench.drawn(Trial((), bench.seed), [crash_of_all] * failures)
+    if len(run.schedule) < failures:
+        raise SystemExit(f"{subject.kind}: {len(run.schedule)} of {failures} failures struck; use more events")
+    (verdict,) = bench.judge(run.history)
+    yield "accuracy", {measure: accurate(run.history) for measure, accurate in one.accurate.items()}
     yield "verdict", str(verdict.status)
     yield "ratio", max((amount.ratio for amount in verdict.measured), default=0.0)
 
@@ -278,8 +285,6 @@ def rendered(found: Mapping[str, Any]) -> Iterator[str]:
     if "accuracy" in found:
         yield from _heading("accuracy", found)
         yield from _accuracy_table(found["accuracy"]["found"])
-        yield ""
-        yield "UNKNOWN: a failure struck slices that had not come back, or had nothing to do; what was measured stands."
 
 
 def _heading(what: str, found: Mapping[str, Any]) -> Iterator[str]:
@@ -307,22 +312,21 @@ def _throughput_table(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _accuracy_table(found: Mapping[str, Any]) -> Iterator[str]:
-    heads = " | ".join(f"{failures} failures" for failures in FAILURES)
-    yield f"| algorithm | measure | thresholds | {heads} | largest error / bound |"
-    yield f"| --- | --- | --- |{' --- |' * len(FAILURES)} --- |"
-    for name, one in found.items():
-        for thresholds, row in one["after"].items():
-            cells = " | ".join(
-                f"{row[str(k)]['accuracy']:.4g}"
-                + ("" if row[str(k)]["verdict"] == "HOLDS" else f" ({row[str(k)]['verdict']})")
-                for k in FAILURES
-            )
-            most = max(row[str(k)]["ratio"] for k in FAILURES)
-            yield f"| {name} | {one['measure']} | {thresholds} | {cells} | {most:.2f} |"
+    heads = " | ".join(f"{count} failure{'' if count == 1 else 's'}" for count in FAILURES)
+    yield f"| algorithm | measure | thresholds | {heads} | largest error / bound | paper: none; ten failures |"
+    yield f"| --- | --- | --- |{' --- |' * len(FAILURES)} --- | --- |"
+    for name, rows in found.items():
+        one = ALGORITHMS[name]
+        for measure in one.accurate:
+            for thresholds, row in rows.items():
+                cells = " | ".join(_cell(row[str(k)], measure) for k in FAILURES)
+                most, paper = max(row[str(k)]["ratio"] for k in FAILURES), one.papers_accuracy.get(measure, "-")
+                yield f"| {name} | {measure} | {thresholds} | {cells} | {most:.2f} | {paper} |"
 
 
-def _cell(one: Mapping[str, Any]) -> str:
-    return f"{one['accuracy']:.4g}" + ("" if one["verdict"] == Status.HOLDS else f" ({one['verdict']})")
+def _cell(one: Mapping[str, Any], measure: str) -> str:
+    verdict = "" if one["verdict"] == Status.HOLDS else f" ({one['verdict']})"
+    return f"{one['accuracy'][measure]:.4g}{verdict}"
 
 
 def plot(found: Mapping[str, Any], path: Path) -> None:
@@ -355,7 +359,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=120_000, help="that are fed to each run on Spark")
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--simulated-events", type=int, default=4_000)
+    parser.add_argument("--simulated-events", type=int, default=2_000)
     parser.add_argument("--algorithm", action="append", choices=list(ALGORITHMS), help="all, unless some are named")
     asked = parser.parse_args()
     names = asked.algorithm or list(ALGORITHMS)
@@ -377,7 +381,10 @@ def main() -> None:
     if "figure-5a" in asked.what:
         keep("figure 5a", fed, figure_5a(asked.events, asked.batch, asked.repeats))
     if "accuracy" in asked.what:
-        told = f"In the simulator, {asked.simulated_events:,} events, all slices crash at once each time."
+        told = (
+            f"In the simulator, {asked.simulated_events:,} events; at each failure all slices crash at once, when all "
+            "of them have recovered from the one before. Heavy hitters make up for nothing here."
+        )
         for name, part in accuracies(names, asked.simulated_events):
             keep("accuracy", told, {name: part})
     (asked.into / "approximate.md").write_text("\n".join(rendered(found)) + "\n")

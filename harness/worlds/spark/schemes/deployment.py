@@ -106,7 +106,7 @@ class SchemeDeployment:
         self._lives: dict[str, tuple[str, int]] = {}
         """Replica -> its slice, and its newest incarnation."""
         self._node_of: dict[str, str] = {}
-        """Replica -> where its newest incarnation was started."""
+        """Replica -> where its newest incarnation was started, unless that is known to have gone."""
         self._kept: set[tuple[str, int]] = set()
         self._withdrawn: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that nobody is to listen to any more."""
@@ -412,6 +412,8 @@ class SchemeDeployment:
     def _bury_all(self, replicas: Iterable[str]) -> None:
         for name in replicas:
             self._bury(*self._lives[name])
+            # Until it begins again it runs nowhere, whatever comes up where it ran.
+            self._node_of.pop(name, None)
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:
         """Tell the sources and sinks to listen to it no more."""

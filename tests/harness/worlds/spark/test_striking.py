@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +20,9 @@ from streamproof.faults.full_disk import full_disk
 from streamproof.faults.isolate import isolate
 from streamproof.faults.partition import partition
 from streamproof.faults.stop import stop
+from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.injection import Link
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import OwnFailure, StreamproofError
 from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import ms, seconds
@@ -30,7 +33,12 @@ from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.spark.control import run_server
 from streamproof.harness.worlds.spark.control.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
 from streamproof.harness.worlds.spark.control.machines import ClusterMachines, Striking
+from streamproof.harness.worlds.spark.control.run_messages import Begun
 from streamproof.harness.worlds.spark.control.run_server import RunServer
+from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
 
 WORKERS = 4
 
@@ -56,6 +64,7 @@ class StubNodes:
     """Notes what is done, and in which threads."""
 
     workers = WORKERS
+    address = "127.0.0.1"
 
     def __init__(self) -> None:
         self.disturbed: list[Disturbance] = []
@@ -147,6 +156,23 @@ def test_a_fault_is_known_to_have_hit_the_nodes_at_the_ends_of_what_it_disturbs(
     with serving(nodes, fault.after(ms(1))) as (server, recorder):
         struck(recorder)
         assert [node for node in sorted(nodes.nodes()) if server.disturbed_since(0, node)] == hit.split()
+
+
+def test_who_has_not_begun_again_since_its_node_died_runs_nowhere(tmp_path: Path) -> None:
+    """Its node's successor may have come up: to kill that kills nothing of it."""
+    run = Run("run", Scenario(amnesia(trace()), numbered(events=10)), 1, MemoryRecorder(), KINDS, tmp_path)
+    deployment = SchemeDeployment(run, StubNodes())  # type: ignore[arg-type]
+
+    def crashed() -> Bite:
+        (bite,) = deployment._arm(Striking(True, lambda: None, Random(1))).crash(["trace-0"])
+        return bite
+
+    assert crashed().node is None
+    deployment._begun("node-1", Begun("trace-0", 0, 1, 0))
+    assert crashed().node == "node-1"
+    assert crashed().why_not == "trace-0 ran nowhere"
+    deployment._begun("node-2", Begun("trace-0", 0, 2, 0))
+    assert crashed().actors == ("trace-0",)
 
 
 def test_only_what_was_held_at_an_address_can_be_held_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
