@@ -20,6 +20,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import corpus, counterexample
 from streamproof.harness.recording import folder
 from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.upgrading import record
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,7 +111,7 @@ def tox() -> configparser.ConfigParser:
 
 def test_the_changelog_has_the_versions_of_formats() -> None:
     table = re.findall(r"^\| .*? \| (\d+) \| `([^`]+)` \|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    modules = (folder, counterexample, corpus, saved, certificate, wire)
+    modules = (folder, counterexample, corpus, saved, certificate, record, wire)
     versions = {str(Path(*module.__name__.split(".")[1:]).with_suffix(".py")): module.VERSION for module in modules}
     assert {file: int(version) for version, file in table} == versions
 

@@ -25,7 +25,7 @@ from ..recording.folder import read_description, read_history, write_json
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
 from .switch_judging import Sides, SwitchJudgement, judge_switch
 
-FORMAT: Final = 1
+VERSION: Final = 1
 UPGRADE_FILE: Final = "upgrade.json"
 
 
@@ -46,7 +46,7 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`upgrade.json`."""
 
     version: int
-    """Of the format: `FORMAT`."""
+    """Of the format: `VERSION`."""
     name: str
     began: str
     """UTC, ISO 8601."""
@@ -120,8 +120,8 @@ def read_upgrade(folder: Path) -> UpgradeRecord:
         content = file.read_bytes()
         found = msgspec.json.decode(content)
         version = found.get("version") if isinstance(found, dict) else None
-        if version != FORMAT:
-            raise UnknownHistoryVersion(f"{file} has version {version!r}; this streamproof reads version {FORMAT}")
+        if version != VERSION:
+            raise UnknownHistoryVersion(f"{file} has version {version!r}; this streamproof reads version {VERSION}")
         return msgspec.convert(found, UpgradeRecord)
     except OSError as error:
         raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error

@@ -81,6 +81,9 @@ def judge_switch(
     if committed >= sides.last_counting:
         why = f"batch {committed} was committed by then, and no input that counts was left to be processed"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if (again := _again(history, sides.since, committed)) is not None:
+        why = f"it processed batch {again} again, which had been committed: it took over nothing of what was there"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     return replace(_compared(history, sides, guarantees, oracles), committed=committed, notes=notes)
@@ -119,6 +122,14 @@ def done_by(history: History, since: int, changed: Sequence[str]) -> str:
         if not path.startswith("checkpoint/"):
             return f"changed what the sink holds ({path})"
     return ""
+
+
+def _again(history: History, since: int, committed: int) -> int | None:
+    """A batch that had been committed, and that the version that went on has processed: as one does that has a
+    checkpoint of its own elsewhere."""
+    done = [one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation >= since]
+    done += [one.batch for one in deliveries(history, SINK) if one.incarnation >= since]
+    return min((batch for batch in done if batch <= committed), default=None)
 
 
 def _given(history: History) -> Iterator[Delivered | EmptyBatch]:

@@ -107,7 +107,7 @@ def shortened_why(text: str) -> str:
 def caveats(record: UpgradeRecord) -> Iterator[str]:
     """What would fool whoever reads no more than the outcomes."""
     continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]
-    if record.same_table and "code" in record.differ_in:
+    if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
     if continued and not record.on_state:
         yield "it continues only where nothing had been committed: no state of the old version was taken over"

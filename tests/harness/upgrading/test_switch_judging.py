@@ -21,7 +21,7 @@ from streamproof.harness.recording.history import (
     Stamp,
     TimelineEntry,
 )
-from streamproof.harness.recording.records import Delivered, Ended, Kept, Offered, Record, Stamped, Started
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Record, Stamped, Started
 from streamproof.harness.upgrading.outcomes import Basis, UpgradeOutcome
 from streamproof.harness.upgrading.switch_judging import Sides, SwitchJudgement, judge_switch
 
@@ -55,6 +55,7 @@ def judged(
     changed: Sequence[str] = (),
     claims: Sequence[Guarantee] = (exactly_once(),),
     read: Mapping[str, int] | None = None,
+    done: Sequence[int] = (),
 ) -> SwitchJudgement:
     """`failed` are the incarnations that ended by an error, `other` is what the second reference run gave."""
     records: list[Stamped] = []
@@ -83,6 +84,8 @@ def judged(
     if gave_up:
         timeline.append(Aborted(Stamp(90), gave_up, silent))
     else:
+        for batch in done:
+            note(BatchDone(DRIVER, number, batch, 6, 0, 0, 10))
         if read is not None:
             note(Kept(DRIVER, number, dict(read)))
         note(Ended(DRIVER, number, {"source": [1]}))
@@ -137,6 +140,14 @@ def test_one_for_which_no_input_was_left_is_unknown() -> None:
 
     assert found.outcome is UpgradeOutcome.UNKNOWN
     assert "no input that counts was left" in found.why
+
+
+def test_one_that_processes_again_what_had_been_committed_has_taken_over_nothing() -> None:
+    by_the_sink = judged(OLD, ALONE)
+    by_spark = judged({}, {}, before=READ, after=READ, read={"x": 1, "y": 1}, done=(0, 1, 2))
+
+    assert [one.outcome for one in (by_the_sink, by_spark)] == [UpgradeOutcome.UNKNOWN] * 2
+    assert "it processed batch 0 again" in by_spark.why
 
 
 def test_one_whose_crash_is_not_proven_is_unknown() -> None:

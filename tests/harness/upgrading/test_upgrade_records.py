@@ -17,7 +17,7 @@ from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.upgrading.again import touched_again
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import (
-    FORMAT,
+    VERSION,
     SideRecord,
     UpgradeRecord,
     judge_upgrade,
@@ -39,7 +39,7 @@ def switched(outcome: UpgradeOutcome, committed: int = 1, **more: Any) -> Switch
 def record(*of: Switched, **more: Any) -> UpgradeRecord:
     side = SideRecord("my_queries:word_count", dict(SUBJECT), {"pyspark": "4.3.0"})
     facts: dict[str, Any] = {
-        "version": FORMAT,
+        "version": VERSION,
         "name": "one",
         "began": "2026-01-01T00:00:00.000+00:00",
         "old": side,
@@ -125,8 +125,8 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_one_of_another_version_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidHistory, match="holds no upgrade"):
         read_upgrade(tmp_path)
-    write_upgrade(tmp_path, record(version=FORMAT + 1))
-    with pytest.raises(UnknownHistoryVersion, match=str(FORMAT + 1)):
+    write_upgrade(tmp_path, record(version=VERSION + 1))
+    with pytest.raises(UnknownHistoryVersion, match=str(VERSION + 1)):
         judge_upgrade(tmp_path, JUDGES)
 
 

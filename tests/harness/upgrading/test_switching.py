@@ -1,0 +1,103 @@
+"""A version that fails is started again as whoever runs it would, until it is known what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.contracts.query import RunFolders
+from streamproof.harness.core.errors import InvalidOperator, ProcessDied, StreamproofError
+from streamproof.harness.upgrading.switching import go_on_in, put_back
+
+Acts = Callable[[int, Path], StreamproofError | None]
+"""What a life does: given its number and the checkpoint, it ends, or fails by this error."""
+
+
+class LaneOfOne:
+    """As much of a lane as a life is lived in."""
+
+    def __init__(self, home: Path, acts: Acts) -> None:
+        self.folders = RunFolders("one", home / "sink", home / "checkpoint")
+        self.store = self
+        self._acts = acts
+        self.lived: list[int] = []
+        (home / "checkpoint" / "offsets").mkdir(parents=True)
+        (home / "checkpoint" / "offsets" / "1").write_text("one")
+
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
+        self.lived.append(incarnation)
+        life = Attempt(actor, incarnation)
+        life.failure = self._acts(incarnation, self.folders.checkpoint)
+        life.failed_in = 1
+        return life
+
+    def clear(self) -> None:
+        """Of what it stores."""
+
+
+def lane(home: Path, acts: Acts) -> LaneOfOne:
+    return LaneOfOne(home / "lane", acts)
+
+
+NO = InvalidOperator("[STATE_SCHEMA] no")
+
+
+def test_one_that_goes_on_lives_once(tmp_path: Path) -> None:
+    one = lane(tmp_path, lambda number, checkpoint: None)
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert (one.lived, went.changed, went.left) == ([2], (), None)
+
+
+def test_one_that_fails_twice_from_the_same_files_is_not_tried_a_third_time(tmp_path: Path) -> None:
+    one = lane(tmp_path, lambda number, checkpoint: NO)
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert (one.lived, went.changed) == ([2, 3], ())
+    assert [life.incarnation for life in (*went.life.before, went.life)] == [2, 3]
+
+
+def test_what_the_first_start_has_left_is_there_for_the_next_and_is_kept(tmp_path: Path) -> None:
+    def acts(number: int, checkpoint: Path) -> StreamproofError:
+        (checkpoint / "offsets" / "2").write_text("two")
+        return NO
+
+    one = lane(tmp_path, acts)
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert (one.lived, went.changed) == ([2, 3], ("checkpoint/offsets/2 (new)",))
+    (one.folders.checkpoint / "offsets" / "2").unlink()
+    assert went.left is not None
+    put_back(cast(Lane, one), went.left, tmp_path / "left")
+    assert (one.folders.checkpoint / "offsets" / "2").read_text() == "two"
+
+
+def test_one_that_changes_something_at_each_start_is_given_up_at_the_same_batch(tmp_path: Path) -> None:
+    def acts(number: int, checkpoint: Path) -> StreamproofError:
+        (checkpoint / "offsets" / "1").write_text(f"by {number}")
+        return NO
+
+    one = lane(tmp_path, acts)
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert (one.lived, went.changed) == ([2, 3, 4], ("checkpoint/offsets/1 (changed)",))
+
+
+def test_one_that_fails_once_and_then_ends_has_gone_on(tmp_path: Path) -> None:
+    one = lane(tmp_path, lambda number, checkpoint: NO if number == 2 else None)
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert one.lived == [2, 3]
+    assert went.life.failure is None
+    assert [life.failure for life in went.life.before] == [NO]
+
+
+def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
+    one = lane(tmp_path, lambda number, checkpoint: ProcessDied("no memory"))
+    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+
+    assert one.lived == [2]
+    assert isinstance(went.life.failure, ProcessDied)
