@@ -144,11 +144,19 @@ def _kill_in_lane(folder: Path, request: CampaignRequest, saved: SavedSchedule, 
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:
-    now: Mapping[str, Any] = query.describe()
-    differing = [name for name in now if name != "batch_events" and now[name] != saved.subject.get(name)]
+    now, then = _without_sources(query.describe()), _without_sources(saved.subject)
+    differing = [name for name in now if name != "batch_events" and now[name] != then.get(name)]
     if differing:
         name = differing[0]
         raise ScenarioChanged(
-            f"the query has changed since: its {name} was {saved.subject.get(name)!r}, and is {now[name]!r} now; check "
-            "out the version that was certified"
+            f"the query has changed since: its {name} was {then.get(name)!r}, and is {now[name]!r} now; check out the "
+            "version that was certified"
         )
+
+
+def _without_sources(described: Mapping[str, Any]) -> dict[str, Any]:
+    """What its functions do is what a repair changes; they have to be called the same."""
+    code = described.get("code")
+    if not isinstance(code, dict):
+        return dict(described)
+    return {**described, "code": {part: one.get("name") for part, one in code.items() if isinstance(one, dict)}}

@@ -100,10 +100,12 @@ class Guarantee:
 
 
 def at_least_once() -> Guarantee:
+    """Every input counts, in outputs and in state; some may count again."""
     return Guarantee(AT_LEAST_ONCE)
 
 
 def at_most_once() -> Guarantee:
+    """Of effects: nothing counts twice, and some inputs may not count at all."""
     return Guarantee(AT_MOST_ONCE)
 
 
@@ -118,6 +120,7 @@ def exactly_once_output() -> Guarantee:
 
 
 def precise_recovery() -> Guarantee:
+    """The failure is masked: outputs and state are those of one execution without it, in one legal order."""
     return Guarantee(PRECISE)
 
 
@@ -137,6 +140,7 @@ def gap_recovery(checkpoint_every: Events | None = None, opens_within: Duration 
 
 
 def amnesia_recovery() -> Guarantee:
+    """What a crash takes back may be everything: the slice starts blank, and goes on with whatever comes next."""
     return Guarantee(AMNESIA)
 
 
@@ -176,6 +180,7 @@ def recovers(within: Duration | None = None) -> Guarantee:
 
 
 def recovers_within(limit: Duration) -> Guarantee:
+    """After every failure the progress that was lost is reached again within this time, on a real clock."""
     return Guarantee(RECOVERS_WITHIN, limit)
 
 

@@ -233,3 +233,11 @@ def test_a_file_with_nothing_to_run_is_refused(change: dict[str, Any], runs: Run
     with pytest.raises(InvalidCounterexample, match=r"edited.json is damaged"):
         replayed(read_saved(file), tmp_path)
     assert runs.named == []
+
+
+def test_a_query_that_was_repaired_is_run_under_the_schedule_that_broke_it(runs: Runs, tmp_path: Path) -> None:
+    """Its functions are called what they were, and do something else."""
+    broken = saved()
+    code = {part: {**one, "source": "0" * 64} for part, one in broken.subject["code"].items()}
+    replayed(msgspec.structs.replace(broken, subject={**broken.subject, "code": code}), tmp_path)
+    assert len(runs.named) == 1

@@ -1,0 +1,380 @@
+"""The pages of the site that are made of the package itself, so that they say what it does: one for each scheme, with
+runs of it that are drawn here, and the reference. A hook of MkDocs; `mkdocs.yml` names it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import streamproof
+from streamproof import crash, events
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.model import Role
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.sizes import brought_down
+from streamproof.harness.recording.history import History
+from streamproof.harness.reporting.html.affected import harmed_inputs
+from streamproof.harness.reporting.html.spacetime import spacetime
+from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
+from streamproof.harness.running.judgement import Judgement
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls import SCHEMES
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+EVENTS: Final = 12
+"""That are fed where a run is drawn."""
+SEED: Final = 7
+DEPARTS: Final = re.compile(r"depart", re.IGNORECASE)
+_SMALLEST: Final[WeakKeyDictionary[Registry, dict[str, list[tuple[bool, int, str]]]]] = WeakKeyDictionary()
+Page = tuple[str, str]
+"""Path in the site, and content."""
+
+
+# What MkDocs calls
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """The scheme pages take their place in the navigation."""
+    names = [scheme.__name__ for scheme in schemes()]
+    for entry in config["nav"]:
+        if isinstance(entry, dict) and "Schemes" in entry:
+            entry["Schemes"] = ["schemes/index.md", *(f"schemes/{name.replace('_', '-')}.md" for name in names)]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """The pages that are in no file."""
+    from mkdocs.structure.files import File
+
+    for path, content in pages():
+        files.append(File.generated(config, path, content=content))
+
+
+def pages() -> Iterator[Page]:
+    """All of them, with the drawings."""
+    registry = Registry()
+    yield "schemes/index.md", _schemes_page(registry)
+    for scheme in schemes():
+        yield from scheme_pages(scheme, registry)
+    yield from reference(registry)
+
+
+def reference(registry: Registry) -> Iterator[Page]:
+    """What there is, by name."""
+    yield "reference/guarantees.md", _guarantees(registry)
+    yield "reference/faults.md", _faults(registry)
+    yield "reference/names.md", _names()
+    yield "reference/commands.md", _commands()
+
+
+# Schemes
+
+
+def schemes() -> list[Any]:
+    """The functions that make one."""
+    return [entry.make for entry in SCHEMES]
+
+
+def scheme_pages(scheme: Any, registry: Registry) -> Iterator[Page]:
+    """Its page, and the two runs that it shows."""
+    path = scheme.__name__.replace("_", "-")
+    name, scenario = example_of(path, registry)
+    calm = _run(scenario, (), registry)
+    fault, struck = with_a_crash(scenario, registry)
+    title, lead, rest = _docstring(sys.modules[scheme.__module__].__doc__ or "")
+    departures = [one for one in rest if DEPARTS.search(one.partition("\n")[0])]
+    subject = scenario.subject
+    assert isinstance(subject, SchemeSubject)
+    lines = [
+        f"# {title}",
+        "",
+        lead,
+        "",
+        "## The algorithm",
+        "",
+        *_paragraphs(one for one in rest if one not in departures),
+        *([] if any(one not in departures for one in rest) else [lead, ""]),
+        "## What it claims, costs and refuses",
+        "",
+        *_paragraphs((inspect.getdoc(scheme) or "").split("\n\n")),
+        "```python",
+        f"{scheme.__name__}{_signature(scheme)}",
+        "```",
+        "",
+        f"On `{subject.topology.name}`, with the settings of the scenario `{name}`:",
+        "",
+        *_claims(subject),
+        "## A run without a failure",
+        "",
+        f"{_fed(scenario)} A line for each life of a slice, an arrow for each message with its numbers.",
+        "",
+        f"[![{title}, without a failure](drawn/{path}-calm.svg)](drawn/{path}-calm.svg)",
+        "",
+        "## A run with a failure",
+        "",
+        f"`{fault}`. What was lost or doubled is in colour, with all that is made of it.",
+        "",
+        f"[![{title}, with a failure](drawn/{path}-crash.svg)](drawn/{path}-crash.svg)",
+        "",
+        *_outcome(struck[1]),
+        "The same at its full size, with everything to step through:",
+        "",
+        "```sh",
+        f"streamproof run {name} --cluster simulated --report",
+        "```",
+        "",
+        "## What it is made of",
+        "",
+        *_made_of(subject),
+        "## Where this departs from the paper",
+        "",
+        *(_paragraphs(departures) or ["The file of the scheme states no departure.", ""]),
+        f"The source is `{scheme.__module__.removeprefix('streamproof.').replace('.', '/')}.py`.",
+    ]
+    yield f"schemes/{path}.md", "\n".join(lines) + "\n"
+    yield f"schemes/drawn/{path}-calm.svg", _svg(calm, f"{title}, without a failure")
+    yield f"schemes/drawn/{path}-crash.svg", _svg(struck, f"{title}: {fault}")
+
+
+def example_of(kind: str, registry: Registry) -> tuple[str, Scenario]:
+    """Of the scenarios under a scheme the one with the fewest slices, brought down to what can be drawn."""
+    under = smallest_of_each(registry)
+    # Some say in their names which variant they are.
+    name = min(one for found in under if found == kind or found.startswith(f"{kind}-") for one in under[found])[-1]
+    small = brought_down(name, registry, EVENTS, False).scenario
+    return name, replace(small, faults=(), breaks=())
+
+
+def smallest_of_each(registry: Registry) -> dict[str, list[tuple[bool, int, str]]]:
+    """Scheme -> its scenarios, those first that are about nothing but the scheme, then by the number of slices. Asked
+    for once: to make a scenario takes a while."""
+    if registry not in _SMALLEST:
+        found = _SMALLEST[registry] = {}
+        for name in registry.scenarios:
+            subject = registry.scenario(name).scenario.subject
+            if isinstance(subject, SchemeSubject):
+                special = not name.startswith(f"{subject.topology.name}.")
+                found.setdefault(subject.kind, []).append((special, len(subject.topology.slices), name))
+    return _SMALLEST[registry]
+
+
+def with_a_crash(scenario: Scenario, registry: Registry) -> tuple[Fault, tuple[History, Judgement]]:
+    """Of an operator that can be hit in the middle of its input, within what is claimed if that can be."""
+    subject = scenario.subject
+    assert isinstance(subject, SchemeSubject)
+    operators = [one for one in subject.topology.slices if subject.topology.role(one) is Role.OPERATOR]
+    bitten = []
+    for victim in reversed(operators):
+        for taken in sorted(range(1, EVENTS), key=lambda count: abs(count - EVENTS // 2)):
+            fault = crash(victim).after(events(taken))
+            ended = _run(scenario, (fault,), registry)
+            if any(entry.bite.bit for entry in ended[0].struck()):
+                bitten.append((fault, ended))
+                if all(verdict.status is not Status.UNKNOWN for verdict in ended[1].verdicts):
+                    return bitten[-1]
+    return bitten[0]
+
+
+def _run(scenario: Scenario, faults: Sequence[Fault], registry: Registry) -> tuple[History, Judgement]:
+    planned = replace(scenario, faults=tuple(faults), minimal=True)
+    return run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=SEED)
+
+
+def _svg(ended: tuple[History, Judgement], title: str) -> str:
+    history, judgement = ended
+    collation = judgement.collation
+    assert collation.reexecution is not None
+    assert collation.wanted is not None
+    harmed = harmed_inputs(collation.reexecution, collation.wanted)
+    return drawing_svg(drawing(spacetime(history, collation.reexecution), harmed), title)
+
+
+def _fed(scenario: Scenario) -> str:
+    workload = scenario.workload
+    return f"In the simulator, fed {workload.events} events of {workload.name}, {workload.batch} at a time."
+
+
+def _outcome(judgement: Judgement) -> list[str]:
+    rows = [(f"`{one.guarantee}`", str(one.status), one.reason or one.summary) for one in judgement.verdicts]
+    strongest = ", ".join(map(str, judgement.strongest)) or "none"
+    return [*_table(("claim", "verdict", "since"), rows), f"Strongest guarantee seen: {strongest}.", ""]
+
+
+def _claims(subject: SchemeSubject) -> list[str]:
+    rows = [
+        (
+            f"[`{claim.guarantee}`](../reference/guarantees.md#{claim.guarantee.name})",
+            claim.needs or "",
+            ", ".join(map(str, claim.rests_on or ())) or "nothing",
+        )
+        for claim in subject.claims
+    ]
+    return _table(("claims", "as long as", "rests on"), rows)
+
+
+def _made_of(subject: SchemeSubject) -> list[str]:
+    rows = [
+        (str(role), f"`{type(mechanism).__name__}`", _first(type(mechanism).__doc__ or ""))
+        for role, setup in subject.setups.items()
+        for mechanism in setup.mechanisms
+    ]
+    nothing = ["Of nothing: its slices have no mechanisms.", ""]
+    return _table(("of", "mechanism", "does"), [(_role(role), *more) for role, *more in rows]) if rows else nothing
+
+
+def _role(role: str) -> str:
+    return f"{role}s" if role in set(Role) else role
+
+
+def _schemes_page(registry: Registry) -> str:
+    rows = []
+    for scheme in schemes():
+        path = scheme.__name__.replace("_", "-")
+        subject = example_of(path, registry)[1].subject
+        assert isinstance(subject, SchemeSubject)
+        title, _, _ = _docstring(sys.modules[scheme.__module__].__doc__ or "")
+        costs = re.search(r"Costs (.*?\.)(?:\s|$)", " ".join((inspect.getdoc(scheme) or "").split()))
+        rows.append(
+            (
+                f"[{title}]({path}.md)",
+                ", ".join(f"`{claim.guarantee}`" for claim in subject.claims),
+                "; ".join(dict.fromkeys(claim.needs for claim in subject.claims if claim.needs)),
+                costs[1] if costs else "",
+            )
+        )
+    return "\n".join(
+        [
+            "# Which scheme do I need?",
+            "",
+            "The cheapest whose claim suffices, and whose conditions you can keep. Each page has the algorithm, a run "
+            "without and with a failure as streamproof's simulator gives it, and where the implementation departs from "
+            "its paper. What is claimed depends on settings and operators; here it is that of one scenario.",
+            "",
+            *_table(("scheme", "claims", "as long as", "costs"), rows),
+        ]
+    )
+
+
+# The reference
+
+
+def _guarantees(registry: Registry) -> str:
+    lines = [
+        "# Guarantees",
+        "",
+        "What a subject can claim, each as the definition that its oracle checks. A weaker one is implied by a "
+        "stronger; where a stronger holds and a weaker is violated, streamproof says that it contradicts itself.",
+        "",
+    ]
+    for name, oracle in sorted(registry.oracles.items()):
+        lines += [f"## {name} {{ #{name} }}", "", *_paragraphs((inspect.getdoc(oracle.judge) or "").split("\n\n"))]
+        for label, others in (("Implies", oracle.implies), ("Implied by", oracle.implied_by)):
+            known = [one for one in others if one in registry.oracles]
+            if known:
+                lines += [f"{label}: {', '.join(f'[{one}](#{one})' for one in known)}.", ""]
+        if oracle.anomalies:
+            lines += [f"Shows by: {', '.join(f'`{one}`' for one in oracle.anomalies)}.", ""]
+        if oracle.parameters:
+            rows = [(f"`{one.name}`", "yes" if one.required else "", one.meaning) for one in oracle.parameters]
+            lines += _table(("amount", "required", "says"), rows)
+    return "\n".join(lines)
+
+
+def _faults(registry: Registry) -> str:
+    rows = []
+    for name, kind in sorted(registry.faults.items()):
+        rows.append((f"`{name}`", kind.breaks, kind.heals or "nothing", ", ".join(sorted(kind.clusters)) or "none"))
+    return "\n".join(
+        [
+            "# Faults",
+            "",
+            "What each breaks, what heals it, and on which clusters something can carry it out. `--dry-run` says by "
+            "what means, and a scenario with a fault that a cluster cannot carry out is refused before it starts.",
+            "",
+            *_table(("fault", "breaks", "healed by", "clusters"), rows),
+        ]
+    )
+
+
+def _names() -> str:
+    lines = ["# Public names", "", "What `from streamproof import ...` offers; everything else may change.", ""]
+    for name in sorted(streamproof.__all__, key=str.lower):
+        home = streamproof._HOMES[name]
+        lines += [f"::: streamproof.{home[0]}.{home[1]}", ""]
+    return "\n".join(lines)
+
+
+def _commands() -> str:
+    import typer
+
+    from streamproof.harness.command_line.cli import app
+    from streamproof.harness.core.errors import ExitStatus
+
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("streamproof", [], resilient_parsing=True)
+    lines = ["# Commands", ""]
+    for name, one in _subcommands(command, "streamproof"):
+        within = type(context)(one, info_name=name, terminal_width=100, max_content_width=100)
+        lines += [f"## {name}", "", "```text", one.get_help(within).strip(), "```", ""]
+    meanings = {
+        ExitStatus.HOLDS: "all claims hold, or are violated where that is expected",
+        ExitStatus.VIOLATED: "one is violated",
+        ExitStatus.UNKNOWN: "none is violated, and one is unknown",
+        ExitStatus.USER_MISTAKE: "something is wrong with what was asked for",
+        ExitStatus.OWN_FAILURE: "streamproof itself has failed",
+    }
+    rows = [(str(int(status)), said) for status, said in meanings.items()]
+    return "\n".join([*lines, "## Exit statuses", "", *_table(("status", "says"), rows)])
+
+
+def _subcommands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    for key, one in command.commands.items():
+        if getattr(one, "commands", None):
+            yield from _subcommands(one, f"{name} {key}")
+        else:
+            yield f"{name} {key}", one
+
+
+# Markdown
+
+
+def _docstring(text: str) -> tuple[str, str, list[str]]:
+    """What stands before the colon, the rest of the first paragraph, and the other paragraphs."""
+    first, *rest = inspect.cleandoc(text).split("\n\n")
+    title, _, lead = " ".join(first.split()).partition(": ")
+    return title, lead[:1].upper() + lead[1:], rest
+
+
+def _paragraphs(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in (_escaped(text), "")]
+
+
+def _escaped(text: str) -> str:
+    """A docstring is plain prose: nothing in it is HTML, and what is indented is code."""
+    return re.sub(r"<(?=[A-Za-z/!])", "&lt;", text)
+
+
+def _signature(function: Any) -> str:
+    """With annotations as they are written."""
+    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(function)))
+
+
+def _first(text: str) -> str:
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    body = [f"| {' | '.join(' '.join(cell.replace('|', chr(92) + '|').split()) for cell in row)} |" for row in rows]
+    return [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |", *body, ""]

@@ -1,0 +1,103 @@
+"""The site of the documentation: its tutorial does what it says, and every scheme and public name has its place.
+
+`tox -e docs` builds it, and fails for links that lead nowhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+import streamproof
+from asking import Answer
+from streamproof.harness.certifying.subjects import QueryShape, load_subject, load_workload
+from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.contracts.registry import Registry
+from streamproof.reference_impls import SCHEMES
+from tutorial import tutorial_blocks
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+LEFT_OUT = "..."
+STATUSES = {"run": 1, "explore": 1, "report": 0}
+"""Of the commands of the tutorial, in which something is refuted."""
+
+
+@pytest.fixture(scope="module")
+def making() -> ModuleType:
+    """What makes the generated pages."""
+    spec = importlib.util.spec_from_file_location("site_pages", DOCS / "site_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the files of the tutorial, as who has followed it to its end has saved them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    saved = [(block.file, block.content) for block in tutorial_blocks() if block.language == "python"]
+    assert [name for name, _ in saved] == ["counts.py", "orders.py", "orders.py", "test_orders.py"]
+    for name, content in saved:
+        (tmp_path / name).write_text(content)
+    yield tmp_path
+    for name, _ in saved:
+        sys.modules.pop(name.removesuffix(".py"), None)
+
+
+def test_the_commands_of_the_tutorial_say_what_it_says(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer: Answer | None = None
+    asked = 0
+    for block in tutorial_blocks():
+        if block.language == "sh":
+            for line in block.content.splitlines():
+                name, *arguments = line.split()
+                assert name == "streamproof"
+                status = run_command_line(arguments)
+                captured = capsys.readouterr()
+                answer = Answer(status, captured.out, captured.err)
+                assert (status, answer.err) == (STATUSES[arguments[0]], "")
+                asked += 1
+        elif block.language == "text" and answer is not None and not block.content.startswith("streamproof"):
+            said = [line for line in block.content.splitlines() if line.strip() and line != LEFT_OUT]
+            assert [line for line in said if line not in answer.out.splitlines()] == []
+            answer = None
+    assert asked == 4
+    assert (files / "first" / "report.html").exists()
+    assert (files / "counterexample.html").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_the_sink_of_the_tutorial_can_be_certified() -> None:
+    assert load_subject("orders:orders", Registry(), QueryShape("", (), "")).query.name == "orders"
+    assert load_workload("orders:small").events == 20
+
+
+def test_every_scheme_has_a_page_with_a_run_that_fails_and_one_that_does_not(making: ModuleType) -> None:
+    registry = Registry()
+    for entry in SCHEMES:
+        page, calm, crashed = making.scheme_pages(entry.make, registry)
+        assert page[0] == f"schemes/{entry.name}.md"
+        for heading in ("The algorithm", "What it claims, costs and refuses", "Where this departs from the paper"):
+            assert f"\n## {heading}\n" in page[1]
+        for path, text in (calm, crashed):
+            assert path.removeprefix("schemes/") in page[1]
+            ElementTree.fromstring(text)
+        assert 'class="step crash"' in crashed[1]
+        assert 'class="step crash"' not in calm[1]
+
+
+def test_every_public_name_says_what_it_is_and_is_in_the_reference(making: ModuleType) -> None:
+    page = dict(making.reference(Registry()))["reference/names.md"]
+    for name in streamproof.__all__:
+        assert re.search(rf"^::: streamproof[\w.]*\.{name}$", page, re.MULTILINE), name
+        assert (inspect.getdoc(getattr(streamproof, name)) or "").strip(), name
