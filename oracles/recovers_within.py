@@ -16,7 +16,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     longer than t.
 
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
-    slice was in step, until the slice's outputs go on. UNKNOWN where the clock is virtual.
+    slice was in step, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
+    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured.
     """
     observables = ("progress",)
     limit = guarantee.within
@@ -30,6 +31,14 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     if unfinished and not late:
         reason = f"{unfinished[0].actor} was not seen to catch up after fault {unfinished[0].fault + 1}"
         return unknown(guarantee, observables, Reason(Why.INCOMPLETE, reason))
+    measured = {r.fault for r in found}
+    felt = [struck for struck in case.history.struck() if struck.bite.bit and struck.number not in measured]
+    if felt and not late:
+        said = (
+            f"fault {felt[0].number + 1} ended no slice, and how long it was felt is not measured: {felt[0].fault}; "
+            "recovers, with a bound, says when work went on after it"
+        )
+        return unknown(guarantee, observables, Reason(Why.NOTHING_TO_JUDGE, said))
     anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),) if late else ()
     slowest = max((r.total or 0 for r in found), default=0)
     return decide(case, guarantee, anomalies, f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s")

@@ -147,11 +147,17 @@ class Operator(ABC, Generic[State]):
 
     def rows(self, state: State) -> Mapping[str, Value]:
         """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one
-        row."""
+        row. Raises InvalidOperator for keys that would be one row, as 1 and "1"."""
         if state is None:
             return {}
         if isinstance(state, Mapping):
-            return {str(key): value for key, value in state.items()}
+            rows = {str(key): value for key, value in state.items()}
+            if len(rows) < len(state):
+                raise InvalidOperator(
+                    f"{type(self).__name__} keeps two keys that are one as a text, of {', '.join(map(repr, state))}; "
+                    "give it rows() of its own, which tells them apart"
+                )
+            return rows
         return {"": state}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
-from ..core.model import Operator, Value, rows_of
+from ..core.model import PLAIN, Operator, Value, rows_of
 from ..core.verdicts import Evidence
 from ..recording.records import CheckpointTaken
 from .exactness import other_keys
@@ -37,12 +39,40 @@ def find_unfaithful(operator: Operator[Any], checkpoint: CheckpointTaken, state:
         return Unfaithful(checkpoint, f"it cannot be restored: {type(error).__name__}: {error}")
     for given, what in ((restored, "once restored"), (rows_of(operator, state), "after snapshot()")):
         for key in other_keys(rows, given):
-            return Unfaithful(
-                checkpoint,
-                f"the state of key {key!r} was {_said(rows, key)}, and is {_said(given, key)} {what}",
-            )
+            return _other(checkpoint, key, rows, given, what)
+    if None in rows.values() or any(type(value) not in PLAIN for value in rows.values()):
+        # A record has None where a float was no number.
+        before, after = operator.rows(twin), operator.rows(back)
+        for key in sorted(rows):
+            if _numbers(before[key]) != _numbers(after[key]):
+                return _other(checkpoint, key, before, after, "once restored")
     return None
 
 
-def _said(rows: dict[str, Value], key: str) -> str:
+def _other(
+    checkpoint: CheckpointTaken, key: str, before: Mapping[str, Value], after: Mapping[str, Value], what: str
+) -> Unfaithful:
+    return Unfaithful(
+        checkpoint, f"the state of key {key!r} was {_said(before, key)}, and is {_said(after, key)} {what}"
+    )
+
+
+def _numbers(value: Value) -> list[str]:
+    """The floats in it that are no numbers, and what has no value, in their order."""
+    found: list[str] = []
+    left = [value]
+    while left:
+        match left.pop():
+            case None:
+                found.append("None")
+            case float(number) if not isfinite(number):
+                found.append(str(number))
+            case list() | tuple() as several:
+                left += several
+            case Mapping() as mapped:
+                left += [one for _, one in sorted(mapped.items(), key=lambda entry: str(entry[0]))]
+    return found
+
+
+def _said(rows: Mapping[str, Value], key: str) -> str:
     return repr(rows[key]) if key in rows else "not there"

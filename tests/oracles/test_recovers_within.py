@@ -8,6 +8,7 @@ from handmade import Log, Made, chain
 from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
+from streamproof.harness.recording.history import Bite, FaultStruck, Proof, Stamp
 
 LOST, BACK = 1_000_000, 3_500_000
 """Microseconds: when a slice is lost, and when its successor has caught up."""
@@ -72,6 +73,24 @@ def test_without_a_fault_there_is_nothing_to_recover_from() -> None:
     made.deliver("op0", 1, 1)
     made.keep("op0", 1)
     assert verdict(made, 1).summary == "slowest of 0 recoveries 0.00 s"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_fault_that_ended_no_slice_was_not_recovered_from_in_no_time(lost: bool) -> None:
+    made = crashed() if lost else Made(chain(Log()))
+    if not lost:
+        made.offer("a", 1)
+        made.start("op0", 1)
+        made.take("op0", 1, "a", 1, 1, 1)
+        made.keep("op0", 1)
+    proof = Proof(60_000_000, "us that it did nothing")
+    bite = Bite("op0-0", "node-0", ("op0-0",), outstanding=True, lasting=True, proof=proof)
+    made.timeline.append(FaultStruck(Stamp(BACK + 5), 7, "pause op0-0", None, bite))
+    found = verdict(made, BACK - LOST)
+    assert found.status is Status.UNKNOWN
+    assert "fault 8 ended no slice, and how long it was felt is not measured: pause op0-0" in found.reason
+    if lost:
+        assert verdict(made, BACK - LOST - 1).status is Status.VIOLATED
 
 
 @pytest.mark.parametrize(

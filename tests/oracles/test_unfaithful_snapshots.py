@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.running.determinism import beginning, examine
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import words
@@ -154,6 +156,91 @@ def test_what_no_row_shows_shows_in_the_outputs() -> None:
     assert crashed.verdict(PRECISE).status is Status.VIOLATED
     assert crashed.verdict(EXACTLY_ONCE).status is Status.VIOLATED
     assert crashed.verdict(AT_LEAST_ONCE).status is not Status.HOLDS
+
+
+class RemembersWhatItMade(HidesWhatItLoses):
+    """What it makes again after a crash is right, since the object that makes it has not been through one."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Iterable[Output]] = {}
+
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Output]:
+        if event.seq not in self._made:
+            self._made[event.seq] = super().process(event, state)
+        return self._made[event.seq]
+
+
+def test_what_an_operator_keeps_in_itself_is_gone_with_its_node() -> None:
+    operator = RemembersWhatItMade()
+    found = judged(operator)
+    assert found.verdict(PRECISE).status is Status.VIOLATED
+    assert found.verdict(EXACTLY_ONCE).status is Status.VIOLATED
+    assert judged(operator, crashes=False).verdict(PRECISE).status is Status.HOLDS
+    # So it does not pass for one that gives the same in another process.
+    assert examine(topology_of(RemembersWhatItMade()), beginning(found.history)).differs == ""
+
+
+class LosesInfinity(Count):
+    """A record has None for it, before and after."""
+
+    lost: float | None = None
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        state.setdefault("least", [{"of all": math.inf}])
+        return [(event.key, 1)]
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        restored = msgspec.msgpack.decode(snapshot)
+        return {key: [{"of all": self.lost}] for key in restored}
+
+
+class InfinityBecomesItsOpposite(LosesInfinity):
+    lost = -math.inf
+
+
+class InfinityBecomesNan(LosesInfinity):
+    lost = math.nan
+
+
+@pytest.mark.parametrize("operator", [LosesInfinity, InfinityBecomesItsOpposite, InfinityBecomesNan])
+def test_what_is_no_number_is_given_back_as_it_was(operator: Callable[[], Operator[Any]]) -> None:
+    found = judged(operator(), crashes=False)
+    assert found.verdict(EXACTLY_ONCE).status is Status.VIOLATED
+    one = found.verdict(EXACTLY_ONCE).anomalies[0]
+    assert one.anomaly is Anomaly.UNFAITHFUL_SNAPSHOT
+    assert "was [{'of all': inf}], and is" in one.sample[0].what
+
+
+class KeepsInfinity(LosesInfinity):
+    lost = math.inf
+
+
+class KeepsNan(LosesInfinity):
+    lost = math.nan
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        state.setdefault("least", [{"of all": math.nan}])
+        return [(event.key, None)]
+
+
+@pytest.mark.parametrize("operator", [KeepsInfinity, KeepsNan])
+def test_what_is_no_number_does_no_harm(operator: Callable[[], Operator[Any]]) -> None:
+    assert judged(operator()).verdict(PRECISE).status is Status.HOLDS
+
+
+class KeysThatAreOneText(Count):
+    def process(self, event: Event, state: dict[Any, int]) -> Iterable[Output]:
+        state[1] = state.get(1, 0) + 1
+        state["1"] = state.pop("1", 7)
+        return [(event.key, 7)]
+
+    def restore(self, snapshot: bytes) -> dict[Any, int]:
+        return {key: count for key, count in msgspec.msgpack.decode(snapshot).items() if key != 1}
+
+
+def test_keys_that_a_record_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(InvalidOperator, match="keeps two keys that are one as a text, of 1, '1'; give it rows"):
+        judged(KeysThatAreOneText())
 
 
 class PicklesRightly(PicklesAmiss):
