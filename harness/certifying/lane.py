@@ -235,6 +235,7 @@ class Lane:
             self._processes.kill_node(self.name)
             self._gateway = None
         self._query, self._processes, self._spark = query, processes, spark
+        self.ran = None
         self._input = processes.scratch / f"{self.name}.input"
         self._write_input()
         self._whole = self._watching_of(query)

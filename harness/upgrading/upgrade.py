@@ -43,7 +43,7 @@ from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StorageFailed, StreamproofError
 from ..core.guarantees import Guarantee, exactly_once, recovers
 from ..core.model import Event
 from ..core.places import Places
@@ -187,8 +187,8 @@ class _Upgrade:
     durations: dict[str, float] = field(default_factory=dict)
     alone: dict[str, list[Stamped]] = field(default_factory=dict)
     """What each version makes of all input: the records of its two lives alone."""
-    said_by_jvm: dict[str, str] = field(default_factory=dict)
-    """The Spark that each version ran on."""
+    ran: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The Spark, the Python and the packages that each version has said it ran on."""
     until: float | None = None
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     runs: int = 0
@@ -294,19 +294,13 @@ class _Upgrade:
                 if life.failure is not None:
                     raise _alone(version.query, which, life.failure)
                 lives[which].append(life)
-                self._note_spark(lane, version, which)
+                if lane.ran is not None:
+                    self.ran[which] = {**lane.ran.python, "spark": lane.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
         records = {which: [one for life in some for one in life.records] for which, some in lives.items()}
         spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in lives.values() for one in some]
         lane.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
         return lives["old"][0], records
-
-    def _note_spark(self, lane: Lane, version: UpgradeVersion, which: str) -> None:
-        """What the record names is what has run. Raises OwnFailure where that is not what was to run."""
-        wanted = chosen_version(version.query.spark)
-        if lane.spark_version != wanted:
-            raise OwnFailure(f"the {which} version runs on Spark {lane.spark_version}, and is to run on Spark {wanted}")
-        self.said_by_jvm[which] = lane.spark_version
 
     def _same_table(self) -> bool | None:
         """Whether both versions make the same of all input, where that can be said."""
@@ -506,7 +500,7 @@ class _Upgrade:
         java = find_java().version
 
         def side(one: UpgradeSide, which: str) -> SideRecord:
-            versions = {**versions_here(java, one.query), "spark": self.said_by_jvm[which]}
+            versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
             return SideRecord(one.origin, one.query.describe(), versions)
 
         old, new = side(request.old, "old"), side(request.new, "new")
