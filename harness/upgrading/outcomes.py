@@ -76,6 +76,8 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     changed: tuple[str, ...] = ()
     """What one that failed has changed in the folders, by path."""
     notes: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Settings of the version that went on that were not in force, since the checkpoint holds others."""
     aside: Aside | None = None
 
     @property

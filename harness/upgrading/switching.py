@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ..certifying.attempts import Attempt
 from ..certifying.crash_states import CopiedFolders, CrashState
 from ..certifying.lane import Lane
@@ -19,6 +21,7 @@ from ..core.errors import InvalidOperator, StorageFailed
 from ..crash_points.inside_spark.versions import SparkVersion
 from ..judging.references import SINK
 from ..worlds.embedded.processes import SparkProcesses
+from ..worlds.spark.queries.lives import last_planned_batch
 
 Files = Mapping[str, str]
 """Every file and link in a lane's folders, by its path in them: the digest of what is in it."""
@@ -46,6 +49,8 @@ class WentOn:
     """The last of its lives, which has those before it."""
     changed: tuple[str, ...]
     """What it has changed in the folders, by path, with how; only of one that has failed."""
+    kept: tuple[str, ...] = ()
+    """Settings of its that are not in force, since the checkpoint holds others."""
     left: CrashState | None = None
     """Of one that has failed, and has changed something: what the folders hold."""
 
@@ -93,10 +98,33 @@ def go_on_in(lane: Lane, number: int, contents: Path) -> WentOn:
         life = lane.live(DRIVER, SINK, number + len(so_far), watched=False)
         life.before = so_far
     if life.failure is None:
-        return WentOn(life, ())
+        return WentOn(life, (), settings_kept(lane.folders.checkpoint, lane.settings))
     changed = changes(before, files_in(lane))
     left = CopiedFolders(lane.folders.stored, contents).capture() if changed else None
-    return WentOn(life, changed, left)
+    return WentOn(life, changed, left=left)
+
+
+def settings_kept(checkpoint: Path, asked: Mapping[str, str]) -> tuple[str, ...]:
+    """What Spark keeps from a checkpoint, whatever a query says, by the last entry of its offset log: there it has
+    written what is in force."""
+    newest = checkpoint / "offsets" / str(last_planned_batch(checkpoint))
+    try:
+        head = newest.read_text(encoding="utf-8").splitlines()[1]
+        in_force = msgspec.json.decode(head, type=_OffsetHead).conf
+    except (OSError, IndexError, msgspec.MsgspecError):
+        # Of a log that looks otherwise, nothing is known, and nothing is said.
+        return ()
+    return tuple(
+        f"{name} is {in_force[name]}, which the checkpoint holds, and not {value}"
+        for name, value in sorted(asked.items())
+        if name in in_force and in_force[name] != value
+    )
+
+
+class _OffsetHead(msgspec.Struct):
+    """As much as is read of the second line of an entry of Spark's offset log."""
+
+    conf: dict[str, str]
 
 
 def put_back(lane: Lane, left: CrashState, contents: Path) -> None:

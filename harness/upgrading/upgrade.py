@@ -365,7 +365,7 @@ class _Upgrade:
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
         )
         crashes = tuple(dict.fromkeys(one.crashes[-1] for one in mates))
-        switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed)
+        switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept)
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
     def _reference(self, lane: Lane, way: Way, version: UpgradeVersion, life: Attempt) -> list[Stamped]:

@@ -22,6 +22,7 @@ class LaneOfOne:
     def __init__(self, home: Path, acts: Acts) -> None:
         self.folders = RunFolders("one", home / "sink", home / "checkpoint")
         self.store = self
+        self.settings = {"spark.sql.shuffle.partitions": "3", "spark.sql.ansi.enabled": "true"}
         self._acts = acts
         self.lived: list[int] = []
         (home / "checkpoint" / "offsets").mkdir(parents=True)
@@ -101,3 +102,13 @@ def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
 
     assert one.lived == [2]
     assert isinstance(went.life.failure, ProcessDied)
+
+
+def test_a_setting_that_the_checkpoint_holds_otherwise_is_not_in_force(tmp_path: Path) -> None:
+    def acts(number: int, checkpoint: Path) -> None:
+        head = '{"batchWatermarkMs":0,"conf":{"spark.sql.shuffle.partitions":"2"}}'
+        (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
+
+    went = go_on_in(cast(Lane, lane(tmp_path, acts)), 2, tmp_path / "left")
+
+    assert went.kept == ("spark.sql.shuffle.partitions is 2, which the checkpoint holds, and not 3",)
