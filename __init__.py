@@ -77,11 +77,13 @@ if TYPE_CHECKING:
     from .reference_impls.approximate import approximate
     from .reference_impls.deployed import deployed
     from .reference_impls.gap import gap
+    from .reference_impls.gap_by_load import gap_by_load
     from .reference_impls.k_safe_grouping import k_safe_grouping
     from .reference_impls.mechanisms.merges import ByTime, RoundRobin
     from .reference_impls.passive_replication import passive_replication
     from .reference_impls.passive_standby import passive_standby
     from .reference_impls.source_replay import source_replay
+    from .reference_impls.turns_by_load import turns_by_load
     from .reference_impls.upstream_backup import upstream_backup
     from .scenarios.equi_join import equi_join
     from .scenarios.order import order
@@ -149,6 +151,7 @@ __all__ = [
     "foreach_batch",
     "full_disk",
     "gap",
+    "gap_by_load",
     "gap_recovery",
     "handed_over_loss",
     "isolate",
@@ -193,6 +196,7 @@ __all__ = [
     "survives_power_loss",
     "text",
     "trace",
+    "turns_by_load",
     "upstream_backup",
     "windows",
     "word_count",
@@ -253,6 +257,8 @@ _NAMES = {
     "reference_impls.amnesia": "amnesia",
     "reference_impls.approximate": "approximate",
     "reference_impls.gap": "gap",
+    "reference_impls.gap_by_load": "gap_by_load",
+    "reference_impls.turns_by_load": "turns_by_load",
     "reference_impls.upstream_backup": "upstream_backup",
     "reference_impls.source_replay": "source_replay",
     "reference_impls.passive_standby": "passive_standby",

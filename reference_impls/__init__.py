@@ -12,10 +12,12 @@ from .deployed import deployed
 from .epoch_based_processing import epoch_based_processing
 from .epoch_merge import epoch_merge
 from .gap import gap
+from .gap_by_load import gap_by_load
 from .k_safe_grouping import k_safe_grouping
 from .passive_replication import passive_replication
 from .passive_standby import passive_standby
 from .source_replay import source_replay
+from .turns_by_load import turns_by_load
 from .upstream_backup import upstream_backup
 
 SCHEMES: tuple[Entry, ...] = entries(
@@ -33,4 +35,6 @@ SCHEMES: tuple[Entry, ...] = entries(
     epoch_based_processing,
     epoch_merge,
     approximate,
+    turns_by_load,
+    gap_by_load,
 )

@@ -17,7 +17,8 @@ _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
 _UNORDERED = "without a merge, what is taken again comes in another order"
 _SETTINGS: dict[str, tuple[ProperType, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
-    **dict.fromkeys(("silence", "timeout"), (Duration, "an amount of time, as in seconds(0.5)")),
+    **dict.fromkeys(("consider_every", "while_quiet", "busy_from"), (Events, "a number of events, as in events(50)")),
+    **dict.fromkeys(("silence", "timeout", "each"), (Duration, "an amount of time, as in seconds(0.5)")),
     **dict.fromkeys(("sink_filter", "hot"), (bool, "True or False")),
     "merge": (Merge, f"ByTime() or RoundRobin(): {_UNORDERED}"),
 }

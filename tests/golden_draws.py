@@ -35,7 +35,7 @@ from streamproof.harness.exploration.shrinking import shrink
 
 USUAL, LOST = "usual", "nodes-lost-for-good"
 SEED = 1
-IN_DETAIL = ("trace-numbered", "stateless", "countdown")
+IN_DETAIL = ("trace-numbered", "stateless", "countdown", "order")
 """On the first of these that a scheme takes, every kind of address is tried: each point at its first, a middle and its
 last key, each kind of message once. On other workloads some are, at one of the three."""
 FEW, MANY = 7, 16

@@ -18,7 +18,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.model import Topology
-from streamproof.harness.core.quantities import Duration, Events, events, seconds
+from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.census import Reached, census
@@ -34,11 +34,13 @@ from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.epoch_merge import epoch_merge
 from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.gap_by_load import gap_by_load
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.turns_by_load import turns_by_load
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.equi_join import equi_join
@@ -79,6 +81,18 @@ def _leading_back(topology: Topology, *, wanted: bool) -> Topology:
     return topology
 
 
+def _on(names: set[str], build: Build) -> Build:
+    """Of a scheme that is another with one thing added: where that shows."""
+
+    def built(topology: Topology) -> SchemeSubject:
+        subject = build(topology)
+        if topology.name not in names:
+            raise InvalidTopology(f"{topology.name!r} shows nothing that is this scheme's own")
+        return subject
+
+    return built
+
+
 SCHEMES: dict[str, Build] = {
     "amnesia": _without_feedback(amnesia),
     "gap": _without_feedback(lambda topology: gap(topology, checkpoint_every=EVERY)),
@@ -111,6 +125,16 @@ SCHEMES: dict[str, Build] = {
     "source-replay-in-a-cycle": _with_feedback(lambda topology: source_replay(topology, timeout=seconds(0.5))),
     "approximate": lambda topology: approximate(topology, theta=8, l=4, gamma=8),
     "approximate-ahead": lambda topology: approximate(topology, theta=12, l=1, gamma=20, ahead=2),
+    "turns-by-load": _on(
+        {"order", "two-splitters"},
+        lambda topology: turns_by_load(topology, acknowledge_every=EVERY, consider_every=events(4)),
+    ),
+    "gap-by-load": _on(
+        {"trace", "word-count"},
+        lambda topology: gap_by_load(
+            topology, checkpoint_every=events(16), while_quiet=events(3), busy_from=events(9), each=ms(3)
+        ),
+    ),
 }
 WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),

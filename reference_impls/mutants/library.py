@@ -11,10 +11,12 @@ from . import (
     epoch_based_processing,
     epoch_merge,
     gap,
+    gap_by_load,
     k_safe_grouping,
     passive_replication,
     passive_standby,
     source_replay,
+    turns_by_load,
     upstream_backup,
 )
 from .mutant import BrokenScheme
@@ -33,4 +35,6 @@ MUTANTS: tuple[BrokenScheme, ...] = (
     *epoch_based_processing.MUTANTS,
     *epoch_merge.MUTANTS,
     *approximate.MUTANTS,
+    *turns_by_load.MUTANTS,
+    *gap_by_load.MUTANTS,
 )

@@ -17,6 +17,7 @@ from ...harness.protocol.effects import Effect, Fire, Gone, Input, Persist, Prom
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.messages import Acknowledge, Batch, Checkpoint, Replay, Tie
 from ...harness.protocol.operator import LISTENERS, NUMBER, STATE, VECTOR, Vector
+from ..mechanisms.adjusting import PART as ADJUSTED
 from ..mechanisms.output_log import PART as LOG
 from ..mechanisms.replicas import Fetch, Sync
 from ..mechanisms.tracking import Anchor, TimeOut, Tracked
@@ -132,6 +133,18 @@ def syncs_without_listeners(machine: Slice, given: Input) -> list[Effect]:
     return _syncs(machine, given, LISTENERS)
 
 
+def syncs_without_settings(machine: Slice, given: Input) -> list[Effect]:
+    """A replica that joins goes by what was declared."""
+    return _syncs(machine, given, ADJUSTED)
+
+
+def syncs_without_turn(machine: Slice, given: Input) -> list[Effect]:
+    """A replica that joins does not hear whose turn it is at the merge."""
+    return _messages(
+        machine, given, lambda m: Sync(m.incarnation, _without_turn(m.checkpoint)) if isinstance(m, Sync) else m
+    )
+
+
 def _without(checkpoint: Checkpoint, *lacking: str) -> Checkpoint:
     """A checkpoint that lacks parts; of the numbering, the number that a blank slice begins with."""
     parts = {name: part for name, part in checkpoint.parts.items() if name not in lacking}
@@ -154,11 +167,14 @@ def persists_without_turn(machine: Slice, given: Input) -> list[Effect]:
     effects: list[Effect] = []
     for effect in machine.on(given):
         if isinstance(effect, Persist):
-            vector = effect.checkpoint.part(VECTOR, Vector) or Vector()
-            parts = effect.checkpoint.parts | {VECTOR: Vector(vector.marks)}
-            effect = Persist(msgspec.structs.replace(effect.checkpoint, parts=parts))
+            effect = Persist(_without_turn(effect.checkpoint))
         effects.append(effect)
     return effects
+
+
+def _without_turn(checkpoint: Checkpoint) -> Checkpoint:
+    vector = checkpoint.part(VECTOR, Vector) or Vector()
+    return msgspec.structs.replace(checkpoint, parts=checkpoint.parts | {VECTOR: Vector(vector.marks)})
 
 
 def acknowledges_too_far(machine: Slice, given: Input) -> list[Effect]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...harness.core.library import Entry
 from . import (
+    adjusted,
     approximating,
     disturbed_recoveries,
     five_algorithms,
@@ -22,6 +23,7 @@ SCENARIOS: tuple[Entry, ...] = (
     *standing_by.SCENARIOS,
     *replicated.SCENARIOS,
     *in_epochs.SCENARIOS,
+    *adjusted.SCENARIOS,
     *in_time.SCENARIOS,
     *lossy.SCENARIOS,
     *approximating.SCENARIOS,

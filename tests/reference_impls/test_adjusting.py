@@ -1,0 +1,239 @@
+"""Settings change at one place in the input of a slice, whoever dies in between, and are judged by that place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.faults.partition import partition
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.model import Role, Value, slice_of
+from streamproof.harness.core.quantities import Duration, events, ms
+from streamproof.harness.core.verdicts import Status, Verdict
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.census import Reached as Passed
+from streamproof.harness.exploration.small_worlds import SLOW_SOURCE
+from streamproof.harness.protocol.coordinator import CoordinatorMachine, CoordinatorSpec
+from streamproof.harness.protocol.effects import Durable, Effect, Note, Pass, Persist, Receive, Reroute, Send, Start
+from streamproof.harness.protocol.messages import Checkpoint
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import Adopted, Changed, Started, Taken
+from streamproof.reference_impls.gap_by_load import gap_by_load
+from streamproof.reference_impls.mechanisms.adjusting import Adjustable, Adjuster, CameSoFar, Change, Load, MayTake
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.turns_by_load import WeighsChannels, turns_by_load
+from streamproof.scenarios.order import order
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+
+TURNS = turns_by_load(order(), acknowledge_every=events(8), consider_every=events(6))
+GAP = gap_by_load(trace(), checkpoint_every=events(16), while_quiet=events(3), busy_from=events(9), each=ms(3))
+
+
+def bench(subject: SchemeSubject) -> Bench:
+    return Bench(Scenario(subject, numbered(events=48, batch=4)), Registry(), seed=1, options=SLOW_SOURCE)
+
+
+def judged(one: Bench, *faults: Passed) -> tuple[History, Verdict]:
+    history = one.run(tuple(crash(each.address.name).at(Moment.exactly(each.address)) for each in faults), 1)
+    (verdict,) = one.judge(history)
+    return history, verdict
+
+
+def places(history: History) -> dict[tuple[str, int], int]:
+    """(slice, change) -> where it holds from, as its adjusters say."""
+    found: dict[tuple[str, int], int] = {}
+    for change in history.each(Changed):
+        assert found.setdefault((change.member, change.number), change.since) == change.since
+    return found
+
+
+def inputs_in_state(history: History, slice_id: str, incarnation: int) -> int:
+    """What one has taken that began blank."""
+    mine = (one for one in history.each(Taken) if (one.slice, one.incarnation) == (slice_id, incarnation))
+    return sum(one.count for one in mine)
+
+
+def test_all_replicas_take_a_change_at_the_place_that_is_on_record() -> None:
+    history, verdict = judged(bench(TURNS))
+    assert verdict.status is Status.HOLDS
+    since = places(history)
+    adopted = list(history.each(Adopted))
+    assert {one.slice for one in adopted} == {"chain-0", "chain-1"}
+    assert all(one.position == since[one.slice, one.number] for one in adopted)
+    both = [one.incarnation for one in adopted if (one.slice, one.number) == ("chain-0", 1)]
+    assert sorted(both) == [1, 2]
+
+
+def test_nothing_is_taken_beyond_what_was_said_to_be_durable() -> None:
+    """Of an adjuster that nobody can hear: slices stop at the end of their span, and go on when it is back."""
+    one = bench(TURNS)
+    alone = [partition("adjuster", chain).after(Duration(1)).lasting(ms(60)) for chain in ("chain-0", "chain-0/1")]
+    history = one.run(tuple(alone), 1)
+    healed = 60_000
+    before = [s.record for s in history.records if s.at < healed and isinstance(s.record, Taken)]
+    assert sum(record.count for record in before if (record.slice, record.incarnation) == ("chain-0", 1)) <= 12
+    (verdict,) = one.judge(history)
+    assert verdict.status is Status.HOLDS
+    assert inputs_in_state(history, "chain-0", 1) == inputs_in_state(history, "chain-0", 2) > 12
+
+
+@pytest.mark.parametrize("subject", [TURNS, GAP], ids=["turns", "gap"])
+def test_whenever_one_dies_at_a_step_of_a_change_the_scheme_keeps_its_word(subject: SchemeSubject) -> None:
+    """The adjuster, where it decides, where that becomes durable and is told; and a slice, where it takes it."""
+    one = bench(subject)
+    steps = [
+        reached
+        for reached in one.calm
+        if reached.address.point in (Point.MECHANISM, Point.CHECKPOINT_DURABLE)
+        and (reached.address.point is Point.MECHANISM or reached.address.name == "adjuster")
+    ]
+    assert {slice_of(reached.address.name) for reached in steps} > {"adjuster"}
+    held = 0
+    for reached in steps[:: max(1, len(steps) // 24)]:
+        history, verdict = judged(one, reached)
+        (struck,) = history.struck()
+        assert verdict.status is Status.HOLDS or not struck.bite.bit, (str(reached.address), verdict)
+        places(history)
+        held += verdict.status is Status.HOLDS
+    assert held > 10
+
+
+def test_who_starts_from_a_checkpoint_goes_by_what_was_in_force_there_and_changes_again_where_the_other_did() -> None:
+    """Passive replication, so that what a dead slice had taken comes again."""
+    subject = adjusted_passive()
+    one = bench(subject)
+    history, verdict = judged(one)
+    assert verdict.status is Status.HOLDS
+    died = [
+        r
+        for r in one.calm
+        if r.address.name == "chain-0" and r.address.key == "adjustable adopt@2" and r.address.incarnation == 1
+    ]
+    (reached,) = died
+    history, verdict = judged(one, reached)
+    assert verdict.status is Status.HOLDS, verdict
+    since = places(history)
+    again = [a for a in history.each(Adopted) if a.slice == "chain-0" and a.incarnation == 2]
+    (started,) = (s for s in history.each(Started) if s.slice == "chain-0" and s.incarnation == 2)
+    assert started.restored is not None
+    assert again[0].number == 2, "the first change was in the checkpoint"
+    assert all(a.position == since["chain-0", a.number] for a in again)
+
+
+@dataclass(frozen=True)
+class EveryTime(WeighsChannels):
+    """Something else whenever it is asked."""
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        if len(load.arrived) < 2:
+            return settings
+        return {} if settings else {"weights": [2] + [1] * (len(load.arrived) - 1)}
+
+
+def adjusted_passive() -> SchemeSubject:
+    fixed = passive_replication(
+        order(), checkpoint_every=events(5), sink_filter=True, merge=TURNS.setups[Role.OPERATOR].merge
+    )
+    operators = fixed.setups[Role.OPERATOR]
+    adjusted = replace(
+        operators, mechanisms=(Adjustable(), *operators.mechanisms), coordinators=(EveryTime(span=8, least=4),)
+    )
+    return replace(fixed, setups={**fixed.setups, Role.OPERATOR: adjusted})
+
+
+# The adjuster by itself
+
+
+@dataclass(frozen=True)
+class Doubling(Adjuster):
+    span: int = 10
+    least: int = 4
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {"checkpoint_every": 2 * int(settings.get("checkpoint_every", 1))}
+
+
+def machine(kept: Checkpoint | None = None, incarnation: int = 1) -> CoordinatorMachine:
+    made = CoordinatorMachine(CoordinatorSpec(Doubling(), ("a-0",)))
+    made.on(Start(incarnation, kept))
+    made.on(Reroute("a-0", 1))
+    return made
+
+
+def report(position: int, came: int, *, horizon: int = 10, known: int = 0, adopted: int = 0, by: int = 1) -> Receive:
+    return Receive("a-0", CameSoFar(by, position, horizon, known, adopted, [came], False))
+
+
+def told(effects: list[Effect]) -> list[MayTake]:
+    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, MayTake)]
+
+
+def kept(effects: list[Effect]) -> Checkpoint:
+    (checkpoint,) = (effect.checkpoint for effect in effects if isinstance(effect, Persist))
+    return checkpoint
+
+
+def test_nobody_is_told_of_a_change_before_it_is_durable_and_it_comes_beyond_what_anybody_may_take() -> None:
+    one = machine()
+    one.on(report(0, 0))
+    effects = one.on(report(4, 6))
+    assert told(effects) == []
+    effects = one.on(Durable(kept(effects).id))
+    (may,) = told(effects)
+    assert may == MayTake(1, 20, [Change(1, 10, {"checkpoint_every": 2})])
+    said = [e.record for e in effects if isinstance(e, Note)]
+    assert said == [Changed("adjuster", 1, "a-0", 1, 10, {"checkpoint_every": 2})]
+    assert effects.index(Note(said[0])) == 0, "it is on record before anybody hears of it"
+
+
+def changes_something(effects: list[Effect]) -> bool:
+    return any(isinstance(effect, Pass) for effect in effects)
+
+
+def test_the_next_change_waits_until_all_who_are_there_go_by_the_last() -> None:
+    one = machine()
+    one.on(Reroute("a-0", 2))
+    one.on(report(0, 0))
+    assert not changes_something(one.on(report(4, 6))), "of the other nothing is known"
+    one.on(report(0, 0, by=2))
+    assert changes_something(one.on(report(5, 12)))
+    assert not changes_something(one.on(report(12, 24, horizon=20, known=1, adopted=1)))
+    one.on(report(12, 0, horizon=20, known=1, adopted=1, by=2))
+    assert changes_something(one.on(report(14, 30, horizon=20, known=1, adopted=1)))
+
+
+def test_a_successor_says_again_what_was_changed_and_changes_nothing_below_what_was_allowed() -> None:
+    one = machine()
+    one.on(report(0, 0))
+    checkpoint = kept(one.on(report(4, 6)))
+    successor = CoordinatorMachine(one.spec)
+    noted = [e.record for e in successor.on(Start(2, checkpoint)) if isinstance(e, Note)]
+    assert Changed("adjuster", 2, "a-0", 1, 10, {"checkpoint_every": 2}) in noted
+    successor.on(Reroute("a-0", 1))
+    (may,) = told(successor.on(report(4, 6)))
+    assert (may.horizon, [change.number for change in may.changes]) == (20, [1])
+    effects = successor.on(report(15, 20, horizon=20, known=1, adopted=1))
+    (may,) = told(successor.on(Durable(kept(effects).id)))
+    assert may.changes[-1].since == 20
+
+
+def test_a_slice_that_nobody_adjusts_is_refused() -> None:
+    fixed = passive_replication(trace())
+    operators = fixed.setups[Role.OPERATOR]
+    alone = replace(operators, mechanisms=(Adjustable(), *operators.mechanisms))
+    subject = replace(fixed, setups={**fixed.setups, Role.OPERATOR: alone})
+    with pytest.raises(InvalidScenario, match="names no Adjuster"):
+        bench(subject).run((), 1)
+
+
+def test_an_interval_while_it_is_quiet_is_no_longer_than_the_other() -> None:
+    with pytest.raises(InvalidScenario, match="while_quiet"):
+        gap_by_load(trace(), checkpoint_every=events(10), while_quiet=events(11))
