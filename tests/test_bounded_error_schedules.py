@@ -1,4 +1,4 @@
-"""The many random schedules under bounded error: failures strike where they bite, and a scheme that is wrong is found."""
+"""The many schedules under bounded error: failures strike where they bite, and a scheme that is wrong is found."""
 
 from __future__ import annotations
 
