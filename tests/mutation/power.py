@@ -49,7 +49,6 @@ SCENARIOS: Final = (
     "jumping-join.epoch-merge-equal-times",
     "word-count.deployed",
     "word-totals.approximate",
-    "windows.upstream-backup",
     "word-count.amnesia",
 )
 """At least one of each scheme."""

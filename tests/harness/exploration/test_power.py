@@ -150,7 +150,11 @@ def test_it_stands_beside_each_holds(tmp_path: Path) -> None:
 
 
 def test_what_comes_with_the_package_is_of_what_the_package_has() -> None:
+    """A scheme that is new: `tox -e power -- SCENARIO`, and its scenario in the list of `tests/mutation/power.py`."""
     names = [one.scenario for one in measurements()]
+    subjects = [entry.make().subject for entry in REGISTRY.scenarios.values()]
+    schemes = {subject.kind for subject in subjects if isinstance(subject, SchemeSubject)}
+    assert {one.kind for one in measurements()} == schemes
     assert sorted(set(names)) == names
     for one in measurements():
         assert one.scenario in REGISTRY.scenarios
