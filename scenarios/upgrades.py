@@ -111,16 +111,16 @@ def count_distinct_events(frame: DataFrame) -> DataFrame:
     return frame.dropDuplicates(["key", "seq"]).groupBy("key").count()
 
 
-def lines(frame: DataFrame) -> DataFrame:
+def plain_lines(frame: DataFrame) -> DataFrame:
     return frame.select("seq", "key", "value")
 
 
 def some_lines(frame: DataFrame) -> DataFrame:
-    return lines(frame).filter("key <> 'k2'")
+    return plain_lines(frame).filter("key <> 'k2'")
 
 
 def lines_with_length(frame: DataFrame) -> DataFrame:
-    return lines(frame).withColumn("length", f.length("value"))
+    return plain_lines(frame).withColumn("length", f.length("value"))
 
 
 def _in_windows(frame: DataFrame, delay: str) -> DataFrame:
@@ -143,11 +143,11 @@ def _ticks(frame: DataFrame) -> DataFrame:
 
 
 def lines_and_ticks(frame: DataFrame) -> DataFrame:
-    return lines(frame).union(_ticks(frame))
+    return plain_lines(frame).union(_ticks(frame))
 
 
 def ticks_and_lines(frame: DataFrame) -> DataFrame:
-    return _ticks(frame).union(lines(frame))
+    return _ticks(frame).union(plain_lines(frame))
 
 
 class CountsInState(StatefulProcessor):
@@ -217,7 +217,7 @@ _ROCKS_DB = {f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streamin
 _CHANGELOG = f"{_STORE}.rocksdb.changelogCheckpointing.enabled"
 BY_KEY = _counts(count_by_key, "key")
 ON_ROCKS_DB = replace(BY_KEY, settings=_ROCKS_DB)
-LINES = _lines(lines)
+LINES = _lines(plain_lines)
 
 PAIRS: tuple[UpgradePair, ...] = (
     UpgradePair("nothing-changed", "Nothing is changed.", BY_KEY, BY_KEY, CONTINUES),
@@ -336,8 +336,8 @@ PAIRS: tuple[UpgradePair, ...] = (
     UpgradePair(
         "sink-moved",
         "The file sink writes to another folder, under the same checkpoint.",
-        _lines(lines, name="to-one", write=_to_json("one"), read=_from_json("one")),
-        _lines(lines, name="to-other", write=_to_json("other"), read=_from_json("other")),
+        _lines(plain_lines, name="to-one", write=_to_json("one"), read=_from_json("one")),
+        _lines(plain_lines, name="to-other", write=_to_json("other"), read=_from_json("other")),
         None,
     ),
 )
