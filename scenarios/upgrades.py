@@ -325,7 +325,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "true"}),
         None,
     ),
-    UpgradePair("source-added", "A second source is added.", LINES, _lines(lines_and_ticks), None),
+    UpgradePair("source-added", "A second source is added.", LINES, _lines(lines_and_ticks), REFUSED),
     UpgradePair(
         "sources-swapped",
         "Two sources change places.",
