@@ -54,8 +54,8 @@ class UpgradePair:
     summary: str
     old: Query
     new: Query
-    expected: UpgradeOutcome
-    """From states with a committed batch."""
+    expected: UpgradeOutcome | None
+    """From states with a committed batch; None: nobody has seen yet what becomes of it."""
     basis: Basis = Basis.ALL
     workload: Workload = few_pairs()
 
@@ -111,16 +111,16 @@ def count_distinct_events(frame: DataFrame) -> DataFrame:
     return frame.dropDuplicates(["key", "seq"]).groupBy("key").count()
 
 
-def lines(frame: DataFrame) -> DataFrame:
+def plain_lines(frame: DataFrame) -> DataFrame:
     return frame.select("seq", "key", "value")
 
 
 def some_lines(frame: DataFrame) -> DataFrame:
-    return lines(frame).filter("key <> 'k2'")
+    return plain_lines(frame).filter("key <> 'k2'")
 
 
 def lines_with_length(frame: DataFrame) -> DataFrame:
-    return lines(frame).withColumn("length", f.length("value"))
+    return plain_lines(frame).withColumn("length", f.length("value"))
 
 
 def _in_windows(frame: DataFrame, delay: str) -> DataFrame:
@@ -143,11 +143,11 @@ def _ticks(frame: DataFrame) -> DataFrame:
 
 
 def lines_and_ticks(frame: DataFrame) -> DataFrame:
-    return lines(frame).union(_ticks(frame))
+    return plain_lines(frame).union(_ticks(frame))
 
 
 def ticks_and_lines(frame: DataFrame) -> DataFrame:
-    return _ticks(frame).union(lines(frame))
+    return _ticks(frame).union(plain_lines(frame))
 
 
 class CountsInState(StatefulProcessor):
@@ -217,7 +217,7 @@ _ROCKS_DB = {f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streamin
 _CHANGELOG = f"{_STORE}.rocksdb.changelogCheckpointing.enabled"
 BY_KEY = _counts(count_by_key, "key")
 ON_ROCKS_DB = replace(BY_KEY, settings=_ROCKS_DB)
-LINES = _lines(lines)
+LINES = _lines(plain_lines)
 
 PAIRS: tuple[UpgradePair, ...] = (
     UpgradePair("nothing-changed", "Nothing is changed.", BY_KEY, BY_KEY, CONTINUES),
@@ -254,7 +254,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         WRONG,
     ),
     UpgradePair(
-        "filter-added-to-lines", "A filter is added to a query without state.", LINES, _lines(some_lines), WRONG
+        "filter-added-to-lines", "A filter is added to a query without state.", LINES, _lines(some_lines), None
     ),
     UpgradePair(
         "filter-added-to-lines-since",
@@ -269,7 +269,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A column is added to the output of a query without state; what is made since the change is compared.",
         LINES,
         _lines(lines_with_length),
-        CONTINUES,
+        None,
         Basis.SINCE,
     ),
     UpgradePair(
@@ -284,7 +284,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "The watermark waits longer, for what had been dropped.",
         _lines(windows_with_little_patience),
         _lines(windows_with_more_patience),
-        WRONG,
+        None,
         workload=disordered_pairs(),
     ),
     UpgradePair(
@@ -299,14 +299,14 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A variable of the state of a StatefulProcessor is renamed.",
         _processed(CountsInState),
         _processed(CountsInRenamedState),
-        WRONG,
+        None,
     ),
     UpgradePair(
         "state-schema-evolved",
         "A column is added to a variable of the state of a StatefulProcessor.",
         _processed(CountsInState),
         _processed(CountsWithMoreState),
-        REFUSED,
+        None,
     ),
     UpgradePair(
         "partitions-changed",
@@ -323,7 +323,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "RocksDB's changelog checkpoints are switched on.",
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "false"}),
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "true"}),
-        CONTINUES,
+        None,
     ),
     UpgradePair("source-added", "A second source is added.", LINES, _lines(lines_and_ticks), REFUSED),
     UpgradePair(
@@ -331,13 +331,13 @@ PAIRS: tuple[UpgradePair, ...] = (
         "Two sources change places.",
         _lines(lines_and_ticks),
         _lines(ticks_and_lines),
-        REFUSED,
+        None,
     ),
     UpgradePair(
         "sink-moved",
         "The file sink writes to another folder, under the same checkpoint.",
-        _lines(lines, name="to-one", write=_to_json("one"), read=_from_json("one")),
-        _lines(lines, name="to-other", write=_to_json("other"), read=_from_json("other")),
-        WRONG,
+        _lines(plain_lines, name="to-one", write=_to_json("one"), read=_from_json("one")),
+        _lines(plain_lines, name="to-other", write=_to_json("other"), read=_from_json("other")),
+        None,
     ),
 )

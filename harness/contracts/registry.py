@@ -113,8 +113,8 @@ class VersionPair(Protocol):
         """What the new one is compared with, as the command line says it."""
 
     @property
-    def expected(self) -> str:
-        """What becomes of it."""
+    def expected(self) -> str | None:
+        """What becomes of it; None: nobody knows."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def outcome_lines(record: UpgradeRecord) -> list[OutcomeLine]:
     for one in record.switched:
         groups.setdefault(_alike(one), []).append(one)
     lines = [_line(group) for group in groups.values()]
-    return sorted(lines, key=lambda line: (line.way, ORDER.index(line.outcome), -line.states))
+    return sorted(lines, key=lambda line: (line.way is Way.ROLLBACK, ORDER.index(line.outcome), -line.states))
 
 
 def _alike(one: Switched) -> object:

@@ -188,7 +188,7 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
         )
     found = registry.upgrades[old]
     sides = UpgradeSide(found.old, old), UpgradeSide(found.new, old)
-    return _Pair(*sides, found.workload, found.basis, found.expected)
+    return _Pair(*sides, found.workload, found.basis, found.expected or "")
 
 
 UPGRADES = listed_by("upgrades")

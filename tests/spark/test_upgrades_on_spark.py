@@ -49,9 +49,13 @@ def test_what_spark_takes_for_the_same_state_is_wrong_and_what_it_does_not_is_re
 @pytest.mark.long
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_each_pair_comes_to_what_is_expected_of_it(pair: UpgradePair, tmp_path: Path) -> None:
-    found = upgraded(pair, tmp_path / "upgrade", states=4)
+    found = outcomes(upgraded(pair, tmp_path / "upgrade", states=4))
 
-    assert outcomes(found) == {pair.expected}
+    if pair.expected is None:
+        # What becomes of it has to be confirmed; that something does, is known.
+        assert found - {UpgradeOutcome.UNKNOWN}
+    else:
+        assert found == {pair.expected}
 
 
 @pytest.mark.spark
