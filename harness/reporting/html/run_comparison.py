@@ -27,8 +27,8 @@ from .comparison import (
     span_row,
 )
 from .curves import PERCENTILES, latencies_in_order
-from .faults_drawn import RecoveryBar, recovery_bars
-from .lanes import replays
+from .faults_drawn import RecoveryBar
+from .run_page import bars_of
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _pace(left: ComparedRun, right: ComparedRun) -> Iterator[ComparedRow]:
 
 
 def _recovered(run: ComparedRun) -> list[RecoveryBar]:
-    return recovery_bars(run.history, run.judgement.recoveries, replays(run.history))
+    return bars_of(run.description, run.history, run.judgement)
 
 
 def _bars(left: Sequence[RecoveryBar], right: Sequence[RecoveryBar]) -> Iterator[ComparedBars]:
