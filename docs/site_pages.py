@@ -14,9 +14,11 @@ from weakref import WeakKeyDictionary
 
 import streamproof
 from streamproof import crash, events
+from streamproof.harness.certifying.page import MEANINGS
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.addresses import Point
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
@@ -75,6 +77,7 @@ def reference(registry: Registry) -> Iterator[Page]:
     """What there is, by name."""
     yield "reference/guarantees.md", _guarantees(registry)
     yield "reference/faults.md", _faults(registry)
+    yield "reference/crash-points.md", _crash_points()
     yield "reference/names.md", _names()
     yield "reference/commands.md", _commands()
 
@@ -304,6 +307,26 @@ def _faults(registry: Registry) -> str:
             "what means, and a scenario with a fault that a cluster cannot carry out is refused before it starts.",
             "",
             *_table(("fault", "breaks", "healed by", "clusters"), rows),
+        ]
+    )
+
+
+def _crash_points() -> str:
+    anywhere = (Point.USER, Point.LINE, Point.FILE, Point.MESSAGE)
+    rows = [
+        ("" if point in anywhere else str(number), f"`{point}`", said)
+        for number, (point, said) in enumerate(MEANINGS.items(), start=1)
+    ]
+    return "\n".join(
+        [
+            "# Crash points of a query",
+            "",
+            "Where the processes of a query can be held and killed, in the order in which a batch passes these places; "
+            "those without a number lie wherever it does such a thing. Each has a side before it and one after it. A "
+            "schedule names the point, the batch and the side, and the process dies there, not about then. A scheme's "
+            "slices have points of their own, which are what they do: messages, checkpoints, timers.",
+            "",
+            *_table(("", "point", "is where"), rows),
         ]
     )
 

@@ -17,7 +17,7 @@ from streamproof.harness.command_line.cli import app
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core import wire
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration import corpus, counterexample
+from streamproof.harness.exploration import corpus, counterexample, search_document
 from streamproof.harness.recording import folder
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.upgrading import record
@@ -118,7 +118,7 @@ def tox() -> configparser.ConfigParser:
 
 def test_the_changelog_has_the_versions_of_formats() -> None:
     table = re.findall(r"^\| .*? \| (\d+) \| `([^`]+)` \|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    modules = (folder, counterexample, corpus, saved, certificate, record, wire)
+    modules = (folder, counterexample, corpus, search_document, saved, certificate, record, wire)
     versions = {str(Path(*module.__name__.split(".")[1:]).with_suffix(".py")): module.VERSION for module in modules}
     assert {file: int(version) for version, file in table} == versions
 

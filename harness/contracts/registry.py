@@ -266,9 +266,9 @@ def _imported(module_name: str) -> ModuleType:
 def _meant(module_name: str, error: ImportError) -> str:
     """Where there is no such module: those here and installed whose names are nearly that."""
     package, _, name = module_name.rpartition(".")
-    if error.name != module_name or (package and package not in sys.modules):
+    folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else None
+    if error.name != module_name or folders == []:
         return ""
-    folders = list(sys.modules[package].__path__) if package else None
     meant = nearest(name, {one.name for one in pkgutil.iter_modules(folders)}, 0.7)
     return f"the nearest are: {', '.join(f'{package}.{one}' if package else one for one in meant)}; " if meant else ""
 

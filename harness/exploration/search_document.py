@@ -63,7 +63,7 @@ class SearchDocument(msgspec.Struct, frozen=True):
     said: tuple[SaidFact, ...]
     course: tuple[CoursePoint, ...]
     drawn: str | None
-    """How schedules were drawn at random. None: none was."""
+    """How schedules were drawn at random. None: none was, or none that a bound could count."""
     scenario: str
     origin: str
     seed: int

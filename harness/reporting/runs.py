@@ -35,7 +35,7 @@ def view_of_run(description: Description, history: History, judgement: Judgement
         ),
         disturbances=(
             *_faults(description, history, judgement.recoveries),
-            *_recoveries(judgement.recoveries, virtual),
+            *_recoveries(judgement.recoveries, virtual, back_unmeasured(description, history)),
         ),
         verdicts=(
             *(shown(verdict, several) for verdict in judgement.verdicts),
@@ -134,7 +134,13 @@ def forgotten(history: History, recovery: Recovery) -> int:
     return count
 
 
-def _recoveries(recoveries: Iterable[Recovery], virtual: bool) -> Iterator[Fact]:
+def back_unmeasured(description: Description, history: History) -> bool:
+    """Whether whoever was lost is back for sure, be it on record or not how long that took: a query that has come to
+    the end of its input was started again, and what a sink of the user's takes meanwhile nobody sees."""
+    return description.subject.get("kind") == QUERY and history.drained
+
+
+def _recoveries(recoveries: Iterable[Recovery], virtual: bool, back: bool) -> Iterator[Fact]:
     for recovery in recoveries:
         parts = {
             "detected": recovery.detected,
@@ -145,6 +151,10 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool) -> Iterator[Fact]
         total = recovery.total
         if total is None:
             reached = [f"{name} {_time(part, part)}" for name, part in parts.items() if part is not None]
+            if back:
+                known = f" ({', then '.join(reached)})" if reached else ""
+                yield Fact("recovery", f"{recovery.actor} is back; how long it took in all is not on record{known}")
+                continue
             text = f"{recovery.actor} did not recover ({', then '.join(reached) or 'not even detected'})"
             yield Fact("recovery", text, Tone.OPEN)
             continue

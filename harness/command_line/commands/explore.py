@@ -243,7 +243,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         "head": asdict(view.head),
         "said": [asdict(fact) for fact in view.facts],
         "course": msgspec.to_builtins(findings.course.points(findings)),
-        "drawn": None if explored.exhaust else DRAWN,
+        "drawn": DRAWN if findings.random_held + findings.random_violated + findings.random_unknown else None,
         "scenario": explored.named.name,
         "origin": explored.named.origin,
         "seed": explored.bench.seed,

@@ -22,9 +22,9 @@ from ...recording.folder import write_whole
 from .shapes_drawn import arrow_path, sign_path
 
 _UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
 )
-"""Control characters but tabs and newlines, what changes the direction of writing, and what is no character."""
+"""Control characters but tabs and newlines, what has no width, changes the direction of writing, or is no character."""
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 

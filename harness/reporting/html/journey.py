@@ -4,12 +4,13 @@ of it. By what was executed again, so it is there for schemes alone."""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from ...judging.reexecution import Reexecution
+from ...judging.reruns import Intake, Rerun
+from ...recording.records import Taken
 from .affected import Root, root_of
 
 LONGEST: Final = 500_000
@@ -44,11 +45,12 @@ def ways(rerun: Reexecution, named: Iterable[NumberedOutput]) -> dict[NumberedOu
     wanted = list(dict.fromkeys(named))[:MOST]
     if not wanted or _length(rerun) > LONGEST:
         return {}
-    roots = {one: root for one in wanted for root in _root(rerun, one)}
-    stations: dict[Root, list[Station]] = defaultdict(list)
-    for root in dict.fromkeys(roots.values()):
-        stations[root] += _offered(rerun, root)
-    _follow(rerun, stations)
+    roots = _roots(rerun, wanted)
+    stations: dict[Root, list[Station]] = {root: [] for root in roots.values()}
+    for root, found in stations.items():
+        found += _offered(rerun, root)
+    for root, station in (*_taken(rerun, stations), *_delivered(rerun, stations)):
+        stations[root].append(station)
     return {one: tuple(sorted(stations[root], key=_at)[:STATIONS]) for one, root in roots.items()}
 
 
@@ -57,25 +59,27 @@ def _length(rerun: Reexecution) -> int:
     return taken + sum(one.count for one in rerun.deliveries.values())
 
 
-def _root(rerun: Reexecution, named: NumberedOutput) -> Iterator[Root]:
-    """The input itself, or the one at the root of an output, if that came to anybody."""
-    who, number = named
-    if who in rerun.offered:
-        yield named
-        return
+def _roots(rerun: Reexecution, wanted: Iterable[NumberedOutput]) -> dict[NumberedOutput, Root]:
+    """Of an input itself, and of an output the one at its root, if it came to anybody."""
+    found: dict[NumberedOutput, Root] = {one: one for one in wanted if one[0] in rerun.offered}
+    outputs = {one for one in wanted if one not in found}
+    if not outputs:
+        return found
+    senders = {sender for sender, _ in outputs}
     for channel, deliveries in rerun.deliveries.items():
-        if channel.partition(">")[0] == who:
+        sender = channel.partition(">")[0]
+        if sender in senders:
             _, rows, derivations = deliveries.columns()
             for row, derivation in zip(rows, derivations, strict=True):
-                if row.seq == number and derivation is not None:
-                    yield root_of(derivation)
-                    return
-    for lives in rerun.reruns.values():
-        for life in lives.values():
-            for taken in rerun.intakes(life):
-                if taken.record.upstream == who and number in taken.seqs:
-                    yield root_of(taken.derivations[list(taken.seqs).index(number)])
-                    return
+                if (sender, row.seq) in outputs and derivation is not None:
+                    found.setdefault((sender, row.seq), root_of(derivation))
+    for taken, _, _ in _intakes(rerun):
+        sender = taken.record.upstream
+        if sender in senders:
+            for number, derivation in zip(taken.seqs, taken.derivations, strict=True):
+                if (sender, number) in outputs:
+                    found.setdefault((sender, number), root_of(derivation))
+    return found
 
 
 def _offered(rerun: Reexecution, root: Root) -> Iterator[Station]:
@@ -87,26 +91,39 @@ def _offered(rerun: Reexecution, root: Root) -> Iterator[Station]:
             return
 
 
-def _follow(rerun: Reexecution, stations: dict[Root, list[Station]]) -> None:
-    """To whoever took it, or what was made of it, and to the sinks."""
+def _intakes(rerun: Reexecution) -> Iterator[tuple[Intake, Rerun, int]]:
+    """What everybody took, batch by batch, with when."""
     for slice_id, lives in rerun.reruns.items():
         for life in lives.values():
-            found = dict.fromkeys(derivation for derivation in life.took if root_of(derivation) in stations)
-            for derivation in found:
+            times = (
+                at
+                for record, at in zip(rerun.books[slice_id], rerun.times[slice_id], strict=True)
+                if isinstance(record, Taken) and record.incarnation == life.number
+            )
+            for taken, at in zip(rerun.intakes(life), times, strict=False):
+                yield taken, life, at
+
+
+def _taken(rerun: Reexecution, wanted: Container[Root]) -> Iterator[tuple[Root, Station]]:
+    """Who took it, or what was made of it."""
+    for taken, life, at in _intakes(rerun):
+        for derivation in dict.fromkeys(taken.derivations):
+            root = root_of(derivation)
+            if root in wanted:
                 what = "it" if len(derivation) == 2 else "what was made of it"
-                stations[root_of(derivation)] += [
-                    Station(at, f"{slice_id}#{life.number} takes {what}") for at in rerun.took_at(life, derivation)
-                ]
+                yield root, Station(at, f"{life.slice_id}#{life.number} takes {what}")
+
+
+def _delivered(rerun: Reexecution, wanted: Container[Root]) -> Iterator[tuple[Root, Station]]:
     for channel, deliveries in rerun.deliveries.items():
         sender, _, sink = channel.partition(">")
         heads, rows, derivations = deliveries.columns()
         place = iter(zip(rows, derivations, strict=True))
         for at, incarnation, _, count in heads:
             for _ in range(count):
-                row, made_of = next(place)
-                if made_of is not None and root_of(made_of) in stations:
-                    said = f"{sink} is given #{row.seq:,} of {sender}#{incarnation}, made of it"
-                    stations[root_of(made_of)].append(Station(at, said))
+                row, derivation = next(place)
+                if derivation is not None and (root := root_of(derivation)) in wanted:
+                    yield root, Station(at, f"{sink} is given #{row.seq:,} of {sender}#{incarnation}, made of it")
 
 
 def _at(station: Station) -> int:

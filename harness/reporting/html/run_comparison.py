@@ -13,7 +13,7 @@ from ...recording.history import History
 from ...recording.records import Delivered, Offered
 from ...running.judgement import Judgement
 from ..runs import view_of_run
-from ..view import RunView
+from ..view import RunView, ShownVerdict
 from .comparison import (
     ComparedBars,
     ComparedRow,
@@ -27,8 +27,8 @@ from .comparison import (
     span_row,
 )
 from .curves import PERCENTILES, latencies_in_order
-from .faults_drawn import RecoveryBar, recovery_bars
-from .lanes import replays
+from .faults_drawn import RecoveryBar
+from .run_page import bars_of
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,19 @@ def _verdicts(left: RunView, right: RunView) -> Iterator[ComparedRow]:
         ]
         status = [None if one is None else one.status for one in (mine, other)]
         yield ComparedRow(claim, said[0], said[1], "" if status[0] == status[1] else "the verdict differs")
-        for finding in paired(*([f.text.partition(" × ")[0] for f in v.findings] if v else [] for v in (mine, other))):
-            counts = [
-                next((f.text for f in v.findings if f.text.startswith(f"{finding} ×")), "none") if v else "–"
-                for v in (mine, other)
-            ]
-            yield same_or_not(f"{claim}: {finding}", counts[0], counts[1])
+        anomalies = [_anomalies(one) for one in (mine, other)]
+        for anomaly in paired(*anomalies):
+            yield same_or_not(f"{claim}: {anomaly}", *(one.get(anomaly, "none") for one in anomalies))
     yield same_or_not("strongest guarantee seen", left.strongest, right.strongest)
+
+
+def _anomalies(verdict: ShownVerdict | None) -> dict[str, str]:
+    """Name -> how often, of each place where it was looked for."""
+    found: dict[str, list[str]] = {}
+    for finding in () if verdict is None else verdict.findings:
+        name, _, count = finding.text.partition(" × ")
+        found.setdefault(name, []).append(count)
+    return {name: " and ".join(counts) for name, counts in found.items()}
 
 
 def _faults(left: ComparedRun, right: ComparedRun) -> Iterator[ComparedRow]:
@@ -168,7 +174,7 @@ def _pace(left: ComparedRun, right: ComparedRun) -> Iterator[ComparedRow]:
 
 
 def _recovered(run: ComparedRun) -> list[RecoveryBar]:
-    return recovery_bars(run.history, run.judgement.recoveries, replays(run.history))
+    return bars_of(run.description, run.history, run.judgement)
 
 
 def _bars(left: Sequence[RecoveryBar], right: Sequence[RecoveryBar]) -> Iterator[ComparedBars]:

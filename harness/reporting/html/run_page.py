@@ -29,7 +29,7 @@ from ...recording.history import (
 )
 from ...recording.records import Delivered, Offered, Taken
 from ...running.judgement import Judgement
-from ..runs import evidence, view_of_run
+from ..runs import back_unmeasured, evidence, view_of_run
 from ..view import RunView, ShownVerdict
 from .affected import harmed_inputs
 from .axis import TimeAxis
@@ -151,7 +151,7 @@ def run_page(
         tuple(bands(history, schedule, judgement.recoveries, axis.ends)),
         tuple(panel for panel in (rates(history, axis), latency) if panel is not None),
         (*lanes_of(history, axis.ends), *([] if lane is None else [lane])),
-        tuple(recovery_bars(history, judgement.recoveries, replays(history))),
+        tuple(bars_of(description, history, judgement)),
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),
         _no_latency(rerun is None, latency is None, bool(not_judged)),
@@ -163,6 +163,12 @@ def run_page(
         max(0, len(batches) - BATCHES),
         tuple(batch_times(history)),
     )
+
+
+def bars_of(description: Description, history: History, judgement: Judgement) -> list[RecoveryBar]:
+    """Of a query that is back, though its record does not say when, there is none: it would look as if it were not."""
+    bars = recovery_bars(history, judgement.recoveries, replays(history))
+    return [bar for bar in bars if bar.whole or not back_unmeasured(description, history)]
 
 
 def diagrams_of(history: History, judgement: Judgement) -> tuple[list[FaultDiagram], str]:

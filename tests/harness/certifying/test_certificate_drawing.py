@@ -149,4 +149,7 @@ def test_the_run_that_refutes_a_claim_is_drawn_beside_the_certificate(tmp_path: 
     page = read_page(drawn.read_text())
     assert_sound(page)
     assert "word-count, a Structured Streaming query" in page.text
+    # It came to the end of its input.
+    assert "driver is back; how long it took in all is not on record" in page.text
+    assert "not back" not in page.text
     assert sorted(folder.rglob("*")) == before

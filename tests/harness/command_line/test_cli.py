@@ -656,6 +656,8 @@ def test_what_it_shows_first_can_be_asked_for_as_it_stands(ask: Ask) -> None:
     ("arguments", "nearest"),
     [
         (["run", "user_of_nms:x"], "the nearest are: user_of_names"),
+        (["run", "json.decodr:x"], "the nearest are: json.decoder"),
+        (["run", "shlex.inner:x"], "cannot import 'shlex.inner'"),
         (
             ["judge", "runs/kpt"],
             "runs/kpt is the folder of no run, and of no certificate: there is none (the nearest are:",

@@ -22,7 +22,7 @@ from streamproof.harness.core.verdicts import Status
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("run", "counterexample", "certificate", "search")
+PAGES = ("run", "counterexample", "certificate", "search", "comparison")
 SLOWEST = 2.0
 """Seconds within which a page opens."""
 MODULE = """
@@ -32,13 +32,19 @@ def _draw(count, seed):
     for number in range(count):
         yield "a&b <img src=x onerror=alert(1)> <script>alert(2)</script>", number
 
-def loses():
+def _scenario(*faults):
     return Scenario(
         gap(trace(parallelism=1), checkpoint_every=events(8)),
         Workload("hostile", 32, 4, _draw, 7),
-        [crash("trace-0").after(events(13))],
+        faults,
         claims=[at_least_once()],
     )
+
+def loses():
+    return _scenario(crash("trace-0").after(events(13)))
+
+def calm():
+    return _scenario()
 """
 
 
@@ -66,6 +72,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
             ("report counterexample.json", 0),
             ("report mine", 0),
             ("report searched.json", 0),
+            ("run user_of_browsers:calm --cluster simulated --folder calm", 0),
+            ("report lost calm", 0),
         ):
             assert run_command_line(command.split()) == status
         yield {
@@ -73,6 +81,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
             "counterexample": folder / "counterexample.html",
             "certificate": folder / "mine.html",
             "search": folder / "searched.html",
+            "comparison": folder / "comparison.html",
         }
 
 
@@ -216,6 +225,19 @@ def test_a_piece_of_evidence_is_shown_on_the_axis(opened: Open) -> None:
     assert page.locator(".pin").count() == len(button.get_attribute("data-at").split())
     begins, ends = shown(page)
     assert all(begins <= float(at) <= ends for at in button.get_attribute("data-at").split())
+
+
+def test_the_way_of_an_input_is_shown_on_the_axis_station_by_station(opened: Open) -> None:
+    page = opened("run")
+    way = page.locator("details.way").first
+    way.locator("summary").click()
+    stations = way.locator("li button.show")
+    assert stations.count() >= 3
+    stations.nth(1).click()
+    assert page.locator(".pin").count() == 1
+    assert "relay-0#1 takes it" in page.locator(".readout").inner_text()
+    way.locator("p button.show").click()
+    assert page.locator(".pin").count() == stations.count()
 
 
 def test_a_cell_of_the_map_leads_to_its_trials(opened: Open) -> None:

@@ -34,7 +34,7 @@ def loses():
 def test_what_cannot_be_seen_is_shown() -> None:
     assert made_visible("a\tb\nc é 🙂") == "a\tb\nc é 🙂"
     assert made_visible("\x00\x1b\x7f") == "\u2400\u241b\u2421"
-    assert made_visible("a\u202eb") == "a⟨U+202E⟩b"
+    assert made_visible("a\u202eb\u200bc") == "a⟨U+202E⟩b⟨U+200B⟩c"
     assert made_visible(os.fsdecode(b"a\xff")) == "a\\xff"
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]", made_visible(UNSEEN))
 
