@@ -42,6 +42,16 @@ def test_it_is_accepted_by_its_name_alone() -> None:
     assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), lives)] == [False]
 
 
+def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:
+    thread = OutsideEffect("thread", "sinks.work", "sinks.work:17")
+    (found,) = uncut_of(query(), [noting(Noted((thread, thread)))])
+    (said, *_) = not_covered_said(unsealed(uncut=(found,)))
+    assert said.startswith("Cut by no crash: what thread sinks.work does later than it did here. It has begun in sinks")
+    assert 'accepts=("thread sinks.work",)' in said
+    (accepted,) = uncut_of(query(accepts=["thread sinks.*"]), [noting(Noted((thread,)))])
+    assert accepted.accepted
+
+
 @pytest.mark.parametrize(
     ("path", "target"),
     [
