@@ -48,6 +48,22 @@ def write_and_tell(frame: DataFrame, batch: int, folders: RunFolders) -> None:
         print(batch, file=log)
 
 
+def write_marker_and_data_elsewhere(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """Who dies in between loses the batch; but what is elsewhere is not put back with the marker."""
+    marker = folders.sink / f"done-{batch}"
+    if not marker.exists():
+        marker.touch()
+        frame.select("seq", "value").write.mode("overwrite").parquet(str(lake_of(folders) / f"batch={batch}"))
+
+
+def lake_of(folders: RunFolders) -> Path:
+    return Path("/var/tmp/streamproof-lake") / folders.label
+
+
+def lines_elsewhere(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.read.parquet(str(lake_of(folders))).select("seq", "value")
+
+
 def log_of() -> Path:
     """Where no folder of the run is, and something stays when it is over."""
     return Path("/var/tmp/streamproof-told.log")
@@ -61,4 +77,5 @@ def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
 
 marker_first = foreach_batch(write_marker_first, lines, batch_events=20)
 both_at_once = foreach_batch(write_both, lines, batch_events=20)
+marker_here_data_elsewhere = foreach_batch(write_marker_and_data_elsewhere, lines_elsewhere, batch_events=20)
 tells_outside = foreach_batch(write_and_tell, lines, batch_events=20)

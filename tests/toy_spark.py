@@ -385,10 +385,14 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool,
 
 def announce(told: str, point: Point, side: Side, key: str) -> None:
     """As a thread of Spark does in which the agent's rules are."""
+    say(told, f"{side} {point} {key}")
+
+
+def say(told: str, what: str) -> None:
     place, token, node, incarnation = told.split(" ")
     host, port = place.rsplit(":", 1)
     with socket.create_connection((host, int(port)), 10) as connection:
-        connection.sendall(f"{token} {node} {incarnation} {os.getpid()} {side} {point} {key}\n".encode())
+        connection.sendall(f"{token} {node} {incarnation} {os.getpid()} {what}\n".encode())
         connection.recv(1)
 
 

@@ -339,6 +339,8 @@ class _Campaign:
                 covering = Covering(state, self.request, lanes, lives[: len(lanes)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
+                else:
+                    state.not_covered.append(NEVER_RECOVERING)
                 losing = self._plan_losses(profile, lanes, lives[: len(lanes)], references)
                 in_lanes = Proving(
                     state, self.request, LaneKiller(lanes[0]), self.cluster.name, references, Kills((), (), kills.keys)
@@ -580,7 +582,7 @@ class _Campaign:
             if query.packages or query.jars:
                 self.state.not_covered.append(IN_THE_JVM)
             covering.plan(profile, of_driver, self.faults.recovering)
-        elif self.faults.recovering:
+        else:
             self.state.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(

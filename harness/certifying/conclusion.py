@@ -65,7 +65,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
     """An effect of the user's code that no crash could be tried between: it is where nothing can be held or copied."""
 
     kind: str
-    """`file`, `connection` or `process`."""
+    """`file`, `connection`, `process` or `thread`."""
     target: str
     place: str
     """The line of the user's code: `sinks.write:17`."""

@@ -29,7 +29,11 @@ from .waiting import Group, LifeStates, Waiting, by_worth
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
 NO_RECOVERY = "the recovery in which crashes were to strike did not come to its end"
-NEVER_RECOVERING = "Crashes while it recovers from a crash."
+NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from another."
+ONE_RECOVERY = (
+    "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
+    "tried, and the points at which its batch is done again."
+)
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 _SINK = "sink/"
@@ -94,12 +98,11 @@ class Covering:
         self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
         self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
         worst = worst_to_recover_from(profile)
-        if recovering and self._has_been_recovering():
+        self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
+        if not recovering or worst is None or self._has_been_recovering():
             return
-        if recovering and worst is None:
-            self._state.not_covered.append(NEVER_RECOVERING)
         # Where its state is not known, why it is not leaves the claim open already.
-        elif recovering and worst is not None and worst.state is not None:
+        if worst.state is not None:
             (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
             self._recovery = crashed_in_profile(self._states[0].life, worst, line.crash)
 

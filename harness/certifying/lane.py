@@ -61,6 +61,7 @@ from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, LaneStore, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
+from .seen_outside import written_elsewhere
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -142,6 +143,8 @@ class Lane:
         """Of each point that the current life has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
+        self._elsewhere: set[str] = set()
+        """Files that the JVM has written outside of the lane's folders in the current life."""
         self._gateway: Mapping[str, str] | None = None
         self.ran: SparkRuns | None = None
         """What its lives have run on, as they say it, once there is one."""
@@ -344,6 +347,7 @@ class Lane:
             self._fatal = fatal
             self._marks.clear()
             self._times.clear()
+            self._elsewhere.clear()
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, last_planned_batch(self.folders.checkpoint)))
@@ -387,7 +391,8 @@ class Lane:
         found = {f"spark.executorEnv.{name}": value for name, value in self._user_points.items()}
         if self._watches_inside:
             own = [own_hook(name, method) for name, method in self._query.hooks.items()]
-            rules = script(self._spark, self._points_place, self._server.token, self.name, 1, own=own)
+            inside = [str(folder.resolve()) for folder in self.folders.stored]
+            rules = script(self._spark, self._points_place, self._server.token, self.name, 1, own=own, inside=inside)
             path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
             found |= with_options(given, agent_settings(find_agent(), path.resolve()))
         return found
@@ -498,8 +503,15 @@ class Lane:
         await self._pass(life, address, held.text)
 
     def _noted(self, said: SaidInPassing) -> None:
-        if self._current.life is not None:
-            self._current.life.noted.append(read_noted(said.content))
+        life = self._current.life
+        if life is None:
+            return
+        if not said.elsewhere:
+            life.noted.append(read_noted(said.content))
+        elif said.elsewhere not in self._elsewhere:
+            # One file system hands a file on to another.
+            self._elsewhere.add(said.elsewhere)
+            life.noted.append(written_elsewhere(said.elsewhere))
 
     # What the relay asks, in the loop
 

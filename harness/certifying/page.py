@@ -144,7 +144,13 @@ def more_said(more: More, whole: bool = False) -> str:
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
     for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
         where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run without failures"
-        if one.accepted:
+        if one.kind == "thread" and not one.accepted:
+            yield (
+                f"Cut by no crash: what {one.name} does later than it did here. It has begun in {one.place}, and was "
+                f"still there when what Spark calls had returned, {counted(one.times, 'time')}: nobody has to have "
+                f'waited for it. End it before that, or accept it: Query(..., accepts=("{one.name}",))'
+            )
+        elif one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"
         else:
             yield (

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import Final
 
 from ..contracts.query import Query
+from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
+from ..crash_points.inside_python.following import Noted
+from ..crash_points.inside_python.names import shortened
 from .attempts import Attempt
 from .conclusion import Uncut
+
+IN_SPARK: Final = "Spark's JVM"
+"""Where it is done, in place of a line of the user's code."""
 
 
 def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:
@@ -26,6 +33,14 @@ def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:
         Uncut(kind, target, place, times, any(fnmatchcase(f"{kind} {target}", one) for one in query.accepts))
         for (kind, target, place), times in sorted(most.items())
     )
+
+
+def written_elsewhere(path: str) -> Noted:
+    """Of a file that Spark writes on one of Hadoop's file systems; what is made there until it is all there goes by the
+    folder that it is meant for."""
+    folder = path.removeprefix("file:").partition("/_temporary/")[0].partition("/.spark-staging-")[0]
+    target = folder if folder != path.removeprefix("file:") else folder.rpartition("/")[0]
+    return Noted((OutsideEffect("file", shortened(target)[:LONGEST], IN_SPARK),))
 
 
 def unannounced_of(lives: Sequence[Attempt]) -> int:

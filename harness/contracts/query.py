@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 KIND = "structured-streaming-query"
 SOURCE = "source"
-EFFECTS = ("file", "connection", "process")
-"""The kinds of effect that the user's code has outside of what a run can hold or copy."""
+EFFECTS = ("file", "connection", "process", "thread")
+"""The kinds of effect that the user's code has outside of what a run can hold or copy; what a thread does that nobody
+has to wait for, a run cannot put into every order."""
 CLOSING_MS = 365 * 24 * 3_600_000
 """How far ahead of the last event the closing ones are, in event time."""
 

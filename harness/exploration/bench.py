@@ -26,6 +26,7 @@ from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
+from ..running.determinism import EVENTS
 from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.cluster import SimulatedCluster
@@ -209,6 +210,19 @@ class Bench:
             deployment.drained(scenario.deadline)
             deployment.stop()
         return recorder.history()
+
+    def require_forgetting(self) -> None:
+        """Make sure that no run knows of the one before it: who remembers across runs remembers across crashes, and
+        survives them here alone. Raises InvalidScenario."""
+        workload = self.scenario.workload
+        small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
+        first, again = (small.run((), self.seed).digest() for _ in range(2))
+        if first != again:
+            raise InvalidScenario(
+                f"{self.subject.name} under {self.subject.kind} gives another history when the same schedule is run "
+                "again: something remembers the first run, as a variable of a class or a module does, and no crash "
+                "takes that away in the simulator. Keep it in attributes of what a mechanism is AtWork, or in states"
+            )
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:
         """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawn_on_the_way`).

@@ -142,6 +142,7 @@ def explore(
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
+    bench.require_forgetting()
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))

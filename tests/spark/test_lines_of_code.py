@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from streamproof.harness.certifying.certificate import PAGE
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.certifying.seen_outside import IN_SPARK
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point
@@ -92,6 +94,21 @@ def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(
         assert effect.name in verdict.reasons[-1]
     first = next(line for line in (found.folder / PAGE).read_text().split("## Not covered")[1].splitlines() if line)
     assert first.startswith("- Cut by no crash: file ")
+
+
+def test_what_it_has_spark_write_elsewhere_lets_no_claim_hold(tmp_path: Path) -> None:
+    lake = Path("/var/tmp/streamproof-lake")
+    try:
+        found = certified(line_sinks.marker_here_data_elsewhere, tmp_path, Budget(kills=0, minutes=10, runs=1))
+    finally:
+        shutil.rmtree(lake, ignore_errors=True)
+    uncut = found.certificate.uncut
+    assert {one.place for one in uncut} == {IN_SPARK}
+    assert all(one.name.startswith(f"file {lake}/") for one in uncut)
+    assert {one.name.rpartition("/")[2] for one in uncut} == {f"batch={batch}" for batch in range(3)}
+    for verdict in found.certificate.verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert str(lake) in verdict.reasons[-1]
 
 
 def _violated(verdicts: dict[str, dict[Status, int]]) -> bool:

@@ -33,9 +33,9 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """What was done, as often as it was done in the same place."""
 
     kind: str
-    """`file`, `connection` or `process`."""
+    """`file`, `connection`, `process` or `thread`."""
     target: str
-    """A path, `host:port`, or a program."""
+    """A path, `host:port`, a program, or the function that a thread has begun with."""
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1

@@ -21,12 +21,15 @@ from ...core.addresses import Side
 from .batches import UNKNOWN, where
 from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of
 from .watching import TIMES, Watching
+from .whose import OURS
 
 Hold = Callable[[str, Side, str, str], None]
 """Says that the thread has come to a point: the actor, the side, the key, the text of the line."""
 _GENERATORS: Final = 0x20 | 0x80 | 0x200
 """The flags of code that is left and entered again: generators and coroutines."""
 
+_CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
+"""Whose threads call the user's code."""
 _FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
 
@@ -87,6 +90,39 @@ class Tracer:
 
     def owns(self, frame: FrameType) -> bool:
         return isinstance(self._look(frame), _Function)
+
+    def lasting_threads(self) -> list[str]:
+        """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned:
+        nobody has to have waited for what they do. The function that each has begun with, and its line. Asked when the
+        user's code is left."""
+        here = sys._getframe()
+        if self._begun_with(here) is not None or self._is_within(here):
+            return []
+        mine = threading.get_ident()
+        begun = (self._begun_with(frame) for thread, frame in sys._current_frames().items() if thread != mine)
+        return sorted({one for one in begun if one is not None})
+
+    def _begun_with(self, frame: FrameType) -> str | None:
+        """The user's function with which a thread of their own has begun; None of one of Spark's or ours, and where
+        it does nothing for the user."""
+        outermost = None
+        above: FrameType | None = frame
+        while above is not None:
+            if self.owns(above):
+                outermost = above
+            elif outermost is not None and module_of(above).partition(".")[0] in _CALLERS:
+                return None
+            above = above.f_back
+        return None if outermost is None else f"{function_of(outermost)}:{outermost.f_code.co_firstlineno}"
+
+    def _is_within(self, frame: FrameType) -> bool:
+        """Whether more of the user's code is being executed than the function that is left."""
+        theirs = 0
+        above: FrameType | None = frame
+        while above is not None and theirs < 2:
+            theirs += self.owns(above)
+            above = above.f_back
+        return theirs > 1
 
     # What Python tells
 

@@ -44,9 +44,12 @@ class SaidInPassing:
     incarnation: int
     content: bytes
     """JSON; whoever it is for can read it."""
+    elsewhere: str = ""
+    """A file that Spark writes where nothing can be held or copied, and then nothing else."""
 
 
 NOTE = b"note"
+ELSEWHERE = b"elsewhere"
 
 
 class PointListener:
@@ -104,6 +107,8 @@ class PointListener:
             token, node, incarnation, pid, side, rest = line.split(b" ", 5)
             if not hmac.compare_digest(token, self._token):
                 return None
+            if side == ELSEWHERE:
+                return SaidInPassing(node.decode(), int(incarnation), b"", rest.decode())
             if side == NOTE:
                 return SaidInPassing(node.decode(), int(incarnation), rest)
             point, key = rest.split(b" ", 1)

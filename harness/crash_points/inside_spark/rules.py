@@ -27,8 +27,10 @@ def script(
     incarnation: int,
     points: Collection[Point] | None = None,
     own: Sequence[Hook] = (),
+    inside: Sequence[str] | None = None,
 ) -> str:
-    """The rules for `points`, or for all that are known, and for `own` hooks. It holds the token: keep it private.
+    """The rules for `points`, or for all that are known, and for `own` hooks. Where there are folders that files are
+    to be `inside` of, what is written elsewhere is said in passing. It holds the token: keep it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -45,6 +47,8 @@ def script(
             rules.extend(_rules(hook, str(hook.point)))
     for number, hook in enumerate(own):
         rules.extend(_rules(hook, f"{hook.point} {number}"))
+    if inside is not None:
+        rules.extend(_elsewhere(method, path, inside) for method, path in _WRITES)
     return "\n".join(rules)
 
 
@@ -93,6 +97,38 @@ IF decrementCounter({depth}) < 0
 DO NOTHING
 ENDRULE
 """
+
+
+_ELSEWHERE = """\
+RULE elsewhere {name}
+CLASS ^org.apache.hadoop.fs.FileSystem
+METHOD {method}
+AT ENTRY
+BIND
+  path:String = $0.makeQualified({path}).toString();
+  due:boolean = !path.endsWith(".crc") && {outside};
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF due && announcer != null
+DO
+  announcer.accept("elsewhere " + path)
+ENDRULE
+"""
+_PATH = "org.apache.hadoop.fs.Path"
+_WRITES = (
+    (
+        f"create({_PATH}, org.apache.hadoop.fs.permission.FsPermission, boolean, int, short, long, "
+        "org.apache.hadoop.util.Progressable)",
+        "$1",
+    ),
+    (f"rename({_PATH}, {_PATH})", "$2"),
+)
+"""How files come about on any of Hadoop's file systems, which all that Spark writes goes through: the method, and which
+of its arguments says where."""
+
+
+def _elsewhere(method: str, path: str, inside: Sequence[str]) -> str:
+    outside = " && ".join(f"!path.startsWith({json.dumps(f'file:{folder}/')})" for folder in inside) or "true"
+    return _ELSEWHERE.format(name=method.partition("(")[0], method=method, path=path, outside=outside)
 
 
 def _start(version: SparkVersion, place: Endpoint, head: str) -> str:

@@ -26,7 +26,7 @@ from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
 from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.certifying.plan import How, Victim
-from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
@@ -830,6 +830,48 @@ def test_without_the_agent_the_points_of_a_source_in_java_are_said_to_be_missing
     of_source = "those of streamproof's source (source-commit, source-latest, source-partitions), which Spark 4.1 needs"
     assert any(of_source in one for one in said) is says
     assert any("the agent is missing: it could not be fetched" in one for one in said)
+
+
+@pytest.mark.parametrize(("accepts", "wanted"), [((), Status.UNKNOWN), (("file /data/*",), Status.HOLDS)])
+def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
+    accepts: tuple[str, ...],
+    wanted: Status,
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    announce = toy_spark.announce
+
+    def and_elsewhere(told: str, point: Point, side: Side, key: str) -> None:
+        announce(told, point, side, key)
+        if point is Point.ADD_BATCH and side is Side.BEFORE:
+            # One file system hands on to another, and what is renamed in the end has been written before.
+            for _ in range(2):
+                toy_spark.say(told, f"elsewhere file:/data/out/batch={key}/_temporary/0/part-0")
+            toy_spark.say(told, f"elsewhere file:/data/out/batch={key}/part-0")
+
+    monkeypatch.setattr(toy_spark, "announce", and_elsewhere)
+    certified = certify(toy(Does.BY_ID, accepts=accepts), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is wanted, reasons(certified)
+    uncut = certified.certificate.uncut
+    assert [(one.name, one.place, one.times) for one in uncut[:2]] == [
+        ("file /data/out/batch=0", "Spark's JVM", 2),
+        ("file /data/out/batch=1", "Spark's JVM", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        (every_crash_point("driver", split_brain=False), covering.ONE_RECOVERY),
+        (DRIVER_ALONE, covering.NEVER_RECOVERING),
+        (every_crash_point("executor"), covering.NEVER_RECOVERING),
+    ],
+)
+def test_how_often_a_run_was_hit_more_than_once_is_said(
+    faults: CrashPlan, said: str, certify: Callable[..., Certified]
+) -> None:
+    certificate = certify(toy(Does.BY_ID), [exactly_once()], faults, budget=Budget(runs=1, kills=0)).certificate
+    assert [one for one in certificate.not_covered if one.startswith("More than one crash")] == [said]
 
 
 def test_a_certificate_names_the_python_and_the_packages_that_drivers_have_run_on(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from certified import unsealed
 from profiles import FIVE, life
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
-from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of
+from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of, written_elsewhere
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -38,6 +40,30 @@ def test_it_is_accepted_by_its_name_alone() -> None:
     lives = [noting(Noted((LOG,)))]
     assert [one.accepted for one in uncut_of(query(accepts=["file /var/log/*"]), lives)] == [True]
     assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), lives)] == [False]
+
+
+def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:
+    thread = OutsideEffect("thread", "sinks.work", "sinks.work:17")
+    (found,) = uncut_of(query(), [noting(Noted((thread, thread)))])
+    (said, *_) = not_covered_said(unsealed(uncut=(found,)))
+    assert said.startswith("Cut by no crash: what thread sinks.work does later than it did here. It has begun in sinks")
+    assert 'accepts=("thread sinks.work",)' in said
+    (accepted,) = uncut_of(query(accepts=["thread sinks.*"]), [noting(Noted((thread,)))])
+    assert accepted.accepted
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("file:/data/out/part-0.parquet", "/data/out"),
+        ("file:/data/out/_temporary/0/_temporary/attempt_1/part-0.parquet", "/data/out"),
+        ("file:/data/out/.spark-staging-1/k=1/part-0.parquet", "/data/out"),
+        ("s3a://bucket/out/part-0.parquet", "s3a://bucket/out"),
+    ],
+)
+def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for(path: str, target: str) -> None:
+    (effect,) = written_elsewhere(path).effects
+    assert (effect.kind, effect.target, effect.place, effect.times) == ("file", target, "Spark's JVM", 1)
 
 
 def test_where_each_call_is_cut_by_a_kill_none_is_left() -> None:

@@ -30,6 +30,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -93,6 +94,33 @@ def add(row):
 class Writer:
     def process(self, row):
         return row
+
+
+def work(path, until):
+    helper.store(path)
+    until.wait(60)
+
+
+def leaves_a_thread(frame, batch, folder, until):
+    threading.Thread(target=work, args=(folder, until), daemon=True).start()
+    helper.store(folder)
+    sorted([2, 1], key=helper.same)
+    json.JSONEncoder(default=helper.same).encode(object)
+
+
+def keeps_its_pool(frame, batch, folder, pool):
+    pool.submit(helper.store, folder).result()
+
+
+def ends_its_thread(frame, batch, folder, until):
+    thread = threading.Thread(target=work, args=(folder, until), daemon=True)
+    thread.start()
+    json.JSONEncoder(default=helper.named).encode(object)
+    until.set()
+    thread.join()
+
+
+import threading
 """
 HELPER = """\
 def store(path):
@@ -100,7 +128,11 @@ def store(path):
 
 
 def same(value):
-    return value
+    return "same"
+
+
+def named(value):
+    return "named"
 """
 
 
@@ -119,6 +151,13 @@ def sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 def whose(sink: ModuleType) -> Whose:
     return whose_code(foreach_batch(partial(sink.write, folder=""), as_it_comes))
+
+
+def _begun(said: Said) -> int:
+    """How often a thread has come to its first line."""
+    return len(
+        {key for key in said.keys if key.startswith("before") and "their_sink.work:" in key and "calls" not in key}
+    )
 
 
 class Said:
@@ -281,6 +320,31 @@ class TestLines:
             as_batch(partial(sink.in_threads, folder=str(tmp_path)), 7)
         assert "before 7/helper.store:2#1" in said.keys
         assert all(held.key.startswith("7/") for held in said.held)
+
+    def test_a_thread_that_is_there_when_it_has_returned_is_an_effect_that_is_not_cut(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        until = threading.Event()
+        try:
+            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+                for batch in range(2):
+                    as_batch(partial(sink.leaves_a_thread, folder=str(tmp_path), until=until), batch)
+                    wait_until(lambda: _begun(said) > 0, 30, "the thread to begin")
+                as_batch(partial(sink.in_threads, folder=str(tmp_path)), 2)
+        finally:
+            until.set()
+        assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    def test_a_thread_that_it_has_waited_for_is_none(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            for batch in range(2):
+                as_batch(partial(sink.ends_its_thread, folder=str(tmp_path), until=threading.Event()), batch)
+                as_batch(partial(sink.in_threads, folder=str(tmp_path)), batch)
+                with ThreadPoolExecutor(1) as pool:
+                    as_batch(partial(sink.keeps_its_pool, folder=str(tmp_path), pool=pool), batch)
+        assert said.effects == set()
 
     def test_of_a_task_say_so_and_know_their_batch_as_far_as_the_task_does(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -27,7 +27,7 @@ from streamproof.harness.core.errors import (
     Unsupported,
 )
 from streamproof.harness.core.guarantees import recovers_within
-from streamproof.harness.core.model import Event, Output
+from streamproof.harness.core.model import Event, Output, Role
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
@@ -41,9 +41,13 @@ from streamproof.harness.exploration.counterexample import (
     replay_counterexample,
     save,
 )
+from streamproof.harness.exploration.exploring import explore
 from streamproof.harness.exploration.plans import EverySingle, Given, RandomSchedules, SearchPlan, Successive
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
@@ -286,6 +290,35 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
     scenario = replace(broken, subject=replace(subject, topology=replace(subject.topology, stages=stages)))
     with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
         search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], SearchBudget())
+
+
+@dataclass(frozen=True)
+class ClassWide(Mechanism):
+    """A filter whose memory is a variable of its class, by mistake: no crash in the simulator takes it."""
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _ClassWide(machine)
+
+
+class _ClassWide(AtWork):
+    seen: ClassVar[dict[int, int]] = {}
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        passed = [event for event in events if event.seq > self.seen.get(channel.place, 0)]
+        self.seen[channel.place] = max(event.seq for event in events)
+        return passed
+
+
+def test_what_remembers_one_run_in_the_next_is_refused() -> None:
+    sound = bench_of(SOUND).scenario
+    bench_of(SOUND).require_forgetting()
+    subject: Any = sound.subject
+    sink = subject.setups[Role.SINK]
+    setups = {**subject.setups, Role.SINK: replace(sink, mechanisms=(ClassWide(), *sink.mechanisms))}
+    scenario = replace(sound, subject=replace(subject, setups=setups))
+    found = Named("class-wide", "nowhere", "", scenario)
+    with pytest.raises(InvalidScenario, match="something remembers the first run, as a variable of a class"):
+        explore(found, REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:
