@@ -254,7 +254,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         WRONG,
     ),
     UpgradePair(
-        "filter-added-to-lines", "A filter is added to a query without state.", LINES, _lines(some_lines), None
+        "filter-added-to-lines", "A filter is added to a query without state.", LINES, _lines(some_lines), WRONG
     ),
     UpgradePair(
         "filter-added-to-lines-since",
@@ -269,7 +269,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A column is added to the output of a query without state; what is made since the change is compared.",
         LINES,
         _lines(lines_with_length),
-        None,
+        CONTINUES,
         Basis.SINCE,
     ),
     UpgradePair(
