@@ -49,6 +49,8 @@ SCENARIOS: Final = (
     "jumping-join.epoch-merge-equal-times",
     "word-count.deployed",
     "word-totals.approximate",
+    "trace.gap-by-load",
+    "order.turns-by-load",
     "word-count.amnesia",
 )
 """At least one of each scheme."""
