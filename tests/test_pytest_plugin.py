@@ -325,11 +325,13 @@ def check_properties(file: Path) -> None:
         "streamproof.verdicts",
         "streamproof.coverage",
         "streamproof.folder",
+        "streamproof.page",
     ]
     assert found["test_holds"][1][1] == "exactly-once HOLDS"
     assert found["test_breaks"][1][1] == "exactly-once VIOLATED"
     assert found["test_breaks"][2][1].startswith("8 of 8 planned crashes came to a verdict")
     assert Path(found["test_breaks"][3][1], "certificate.json").exists()
+    assert found["test_breaks"][4][1] == str(Path(found["test_breaks"][3][1], "certificate.html"))
 
 
 def test_junit_says_the_same(pytester: pytest.Pytester) -> None:

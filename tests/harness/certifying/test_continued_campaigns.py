@@ -112,7 +112,7 @@ def test_a_certificate_says_that_its_campaign_was_continued_and_is_judged_as_a_w
     assert again.certificate.began == one.began == first.began < two.began
     page = (folder / "certificate.md").read_text()
     assert "continued: 2 parts, of " in page
-    assert f"streamproof {one.versions['streamproof']}, pyspark {one.versions['pyspark']}" in page
+    assert f"streamproof {one.versions['streamproof']}, python {one.versions['python']}, " in page
 
 
 @pytest.mark.parametrize(

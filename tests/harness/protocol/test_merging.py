@@ -342,7 +342,7 @@ def test_whoever_has_no_weights_takes_one_of_each_channel() -> None:
 
 @pytest.mark.parametrize("name", ["frist", "first-1"])
 def test_weights_of_what_the_topology_has_not_are_refused(name: str) -> None:
-    with pytest.raises(UnknownName, match=f"'{name}'; there are: relay, late, first, last, relay-0"):
+    with pytest.raises(UnknownName, match=f"'{name}'; the nearest are: .*first.*relay, late, first, last, relay-0"):
         in_turn({name: (1, 1, 1)})
 
 

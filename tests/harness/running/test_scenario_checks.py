@@ -131,7 +131,7 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     ),
     "a link of an unknown end": (
         with_faults(loss("count-0", "split-7").after(seconds(1))),
-        "no end of a link 'split-7'; there are: source-0, split-0, count-0, count-1, sink-0, source, split",
+        "no end of a link 'split-7'; the nearest are: split-0, split, sink-0. All 9: source-0, split-0",
     ),
     "a link to a node": (
         with_faults(loss("count-0", "node-1").after(seconds(1))),

@@ -204,7 +204,7 @@ def test_faults_that_can_be_aimed_at_it() -> None:
 @pytest.mark.parametrize(
     ("fault", "error", "message"),
     [
-        (crash("count-0").at(batch(0).written), UnknownName, "'count-0'; there are: driver, task, node-0"),
+        (crash("count-0").at(batch(0).written), UnknownName, "All 9: driver, task, node-0"),
         (crash("driver").at(checkpoint(1).durable), InvalidScenario, "never passes"),
         (crash("driver").after(events(5)), InvalidScenario, "never passes"),
         (crash("driver").at(recovery("driver").started), InvalidScenario, "recovers only if an earlier fault"),
