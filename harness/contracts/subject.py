@@ -7,7 +7,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, product
@@ -424,7 +424,9 @@ class SchemeSubject:
 
     @cached_property
     def _reexecutor(self) -> Reexecutor:
-        return Reexecutor(self.specs)
+        # What is executed again leaves nothing behind in what is run next.
+        topology = self.topology.apart()
+        return Reexecutor([replace(spec, topology=topology) for spec in self.specs])
 
 
 def _described(setup: Setup) -> dict[str, Any]:

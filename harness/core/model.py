@@ -6,11 +6,13 @@ partitions it becomes *slices*, which exchange events over FIFO *channels*. Noth
 
 from __future__ import annotations
 
+import pickle
 import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from math import inf
@@ -226,6 +228,25 @@ def _encode(state: object) -> bytes:
         ) from error
 
 
+def copy_of(operator: Operator[Any]) -> Operator[Any]:
+    """An operator that shares nothing with this one, so that what it keeps in its attributes, and not in a state, is
+    its own: as where each has a process of its own. Raises InvalidOperator for what can be copied in no way, which no
+    process could be sent either."""
+    try:
+        return deepcopy(operator)
+    except Exception:  # Whatever the user's code raises: a module among its attributes can be pickled all the same.
+        from .pickling import modules_only_here, with_code
+
+    try:
+        copied: Operator[Any] = pickle.loads(with_code(operator, modules_only_here()))
+    except Exception as error:
+        raise InvalidOperator(
+            f"{type(operator).__name__} cannot be copied ({type(error).__name__}: {error}), so that what it keeps in "
+            "its attributes would outlive a crash: make locks, connections and the like where they are used"
+        ) from error
+    return copied
+
+
 PLAIN = frozenset({str, int, bool, type(None)})
 """The types of values that are carried as they are. A float is not among them: JSON has no NaN and no infinity."""
 
@@ -317,6 +338,14 @@ class Topology:
         groups = _grouped(slices, self._upstream) if self.has_feedback else tuple((one,) for one in slices)
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_cycles", {one: group for group in groups if len(group) > 1 for one in group})
+
+    def apart(self) -> Topology:
+        """The same with operators of its own (`copy_of`): whoever executes these leaves nothing behind in the others.
+        Raises InvalidOperator."""
+        return replace(
+            self,
+            stages={name: replace(stage, operator=copy_of(stage.operator)) for name, stage in self.stages.items()},
+        )
 
     def parallelism(self, name: str) -> int:
         return self.stages[name].parallelism if name in self.stages else 1

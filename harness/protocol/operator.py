@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
-from ..core.model import PLAIN, Event, Operator, Output, Value, carried, operator_of, processor_of, rows_of
+from ..core.model import PLAIN, Event, Operator, Output, Value, carried, copy_of, operator_of, processor_of, rows_of
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Reroute, Start
@@ -43,7 +42,7 @@ class OperatorSlice(Machine):
     """An operator, with the order in which it takes its inputs."""
 
     def __init__(self, spec: SliceSpec) -> None:
-        self.operator: Operator[Any] = _of_its_own(spec.topology.stages[operator_of(spec.slice_id)].operator)
+        self.operator: Operator[Any] = copy_of(spec.topology.stages[operator_of(spec.slice_id)].operator)
         with user_code(spec.slice_id, "initial_state()"):
             self.state: Any = _blank(self.operator)
         super().__init__(spec)
@@ -403,15 +402,6 @@ class OperatorSlice(Machine):
             f"operator of {self.spec.slice_id} failed on event ({event.source}, {event.seq}) "
             f"with key {event.key!r} and value {event.value!r}: {type(error).__name__}: {error}"
         )
-
-
-def _of_its_own(operator: Operator[Any]) -> Operator[Any]:
-    """What an incarnation keeps in its operator, and not in its state, is gone with it, and no other's: so it is where
-    each has a process of its own. Of one that cannot be copied, whoever executes it in another process says so."""
-    try:
-        return deepcopy(operator)
-    except Exception:  # Whatever the user's code raises.
-        return operator
 
 
 def _blank(operator: Operator[Any]) -> Any:

@@ -123,7 +123,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     try:
         for process, task in zip(others, tasks, strict=True):
             _tell(process, task)
-        here = execute_slices(topology, beginnings)
+        here = execute_slices(topology.apart(), beginnings)
         found, failures = [], []
         for process in others:
             came = _result(process)

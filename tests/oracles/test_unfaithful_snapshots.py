@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -178,6 +179,36 @@ def test_what_an_operator_keeps_in_itself_is_gone_with_its_node() -> None:
     assert judged(operator, crashes=False).verdict(PRECISE).status is Status.HOLDS
     # So it does not pass for one that gives the same in another process.
     assert examine(topology_of(RemembersWhatItMade()), beginning(found.history)).differs == ""
+
+
+def test_nor_does_it_know_what_an_earlier_run_or_its_judging_left_in_it() -> None:
+    operator = RemembersWhatItMade()
+    assert judged(operator, crashes=False).verdict(PRECISE).status is Status.HOLDS
+    assert examine(topology_of(operator), {}).differs == ""
+    assert judged(operator).verdict(PRECISE).status is Status.VIOLATED
+    assert vars(operator) == {"_made": {}}
+
+
+class HoldsAModule(RemembersWhatItMade):
+    """Which can be pickled, and not copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._module = math
+
+
+def test_what_cannot_be_copied_is_made_anew_as_another_process_would() -> None:
+    assert judged(HoldsAModule()).verdict(PRECISE).status is Status.VIOLATED
+
+
+class HoldsALock(Count):
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+
+def test_what_no_process_could_be_sent_is_refused() -> None:
+    with pytest.raises(InvalidOperator, match=r"HoldsALock cannot be copied .*: make locks, connections"):
+        judged(HoldsALock())
 
 
 class LosesInfinity(Count):
