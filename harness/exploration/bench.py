@@ -212,8 +212,9 @@ class Bench:
         return recorder.history()
 
     def require_forgetting(self) -> None:
-        """Make sure that no run knows of the one before it: who remembers across runs remembers across crashes, and
-        survives them here alone. Raises InvalidScenario."""
+        """Make sure that no run knows of the one before it, as far as runs without failures show that: who remembers
+        across runs remembers across crashes, and survives them here alone. What is remembered for a recovery alone, in
+        a variable of a class or a module, shows on a cluster. Raises InvalidScenario."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         first, again = (small.run((), self.seed).digest() for _ in range(2))
@@ -221,7 +222,7 @@ class Bench:
             raise InvalidScenario(
                 f"{self.subject.name} under {self.subject.kind} gives another history when the same schedule is run "
                 "again: something remembers the first run, as a variable of a class or a module does, and no crash "
-                "takes that away in the simulator. Keep it in attributes of what a mechanism is AtWork, or in states"
+                "takes that away in the simulator. Keep it in states, or in attributes of a mechanism's AtWork"
             )
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:

@@ -194,6 +194,8 @@ def read_description(path: Path) -> Description:
 
 def meant(path: Path) -> str:
     """What lies where a path leads to nothing, and is called nearly so: ` (the nearest are: runs/one)`, or nothing."""
+    if path.exists():
+        return ""
     try:
         beside = [one.name for one in path.parent.iterdir()]
     except OSError:
