@@ -11,7 +11,7 @@ between two bounds while the run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..harness.contracts.subject import Claim, SchemeSubject
@@ -39,6 +39,14 @@ class SpacesCheckpoints(Adjuster):
         # What was declared is the long one.
         return {} if busy else {CHECKPOINT_EVERY: self.quiet}
 
+    def scaled(self, size: Callable[[Events], Events]) -> SpacesCheckpoints:
+        """Its short interval stays no longer than the other, and what is busy is as many events a second."""
+        smaller = super().scaled(size)
+        assert isinstance(smaller, SpacesCheckpoints)
+        from_rate = size(Events(self.from_rate)).count
+        every = max(1, self.every * from_rate // self.from_rate) if self.every else 0
+        return replace(smaller, quiet=size(Events(self.quiet)).count, from_rate=from_rate, every=every)
+
 
 def gap_by_load(
     topology: Topology,
@@ -49,7 +57,8 @@ def gap_by_load(
     each: Duration = ms(5),
 ) -> SchemeSubject:
     """Claims gap recovery within the interval that was in force, for any number of failures: `while_quiet` while fewer
-    than `busy_from` events come in for a slice in `each`, else `checkpoint_every`, with which it begins.
+    than `busy_from` events come in for a slice in `each`, else `checkpoint_every`, with which it begins. And within
+    `checkpoint_every`, whatever the adjuster may have put in force.
 
     Costs checkpoints of state, and a coordinator, which makes two things durable in about `while_quiet` events of each
     slice; while nobody coordinates, slices stop after twice as many.
@@ -67,10 +76,15 @@ def gap_by_load(
     leader = SpacesCheckpoints(span, while_quiet.count, each.micros, while_quiet.count, busy_from.count)
     operators = plain.setups[Role.OPERATOR]
     adjusted = replace(operators, mechanisms=(Adjustable(), *operators.mechanisms), coordinators=(leader,))
-    rests_on = (Activity.CHECKPOINT, Activity.RESTORE)
+    rests_on = (Activity.CHECKPOINT, Activity.RESTORE, Activity.CHANGE)
+    needs = "checkpoints survive, the adjuster's too"
     return replace(
         plain,
         kind="gap-by-load",
         setups={**plain.setups, Role.OPERATOR: adjusted},
-        claims=(Claim(gap_recovery(), needs="checkpoints survive, the adjuster's too", rests_on=rests_on),),
+        # The one goes by what the adjuster put on record, the other takes its word for nothing.
+        claims=tuple(
+            Claim(guarantee, needs=needs, rests_on=rests_on)
+            for guarantee in (gap_recovery(), gap_recovery(checkpoint_every))
+        ),
     )

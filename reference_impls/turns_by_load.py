@@ -21,10 +21,11 @@ from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.model import Role, Topology, Value
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Events, events
+from ..harness.judging.exercised import Activity
 from .active_replication import active_replication
 from .mechanisms.adjusting import Adjustable, Adjuster, Load
 from .mechanisms.merges import WEIGHTS, RoundRobin
-from .requirements import settings
+from .requirements import activities_of_merge, settings
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,13 @@ def turns_by_load(
     operators = fixed.setups[Role.OPERATOR]
     adjusted = replace(operators, mechanisms=(Adjustable(), *operators.mechanisms), coordinators=(leader,))
     needs = "deterministic operators, replicas apart, what the adjuster made durable survives"
+    # Where no channels meet, no weights could change.
+    changing = (Activity.CHANGE,) if activities_of_merge(topology, RoundRobin()) else ()
     return replace(
         fixed,
         kind="turns-by-load",
         setups={**fixed.setups, Role.OPERATOR: adjusted},
-        claims=tuple(replace(claim, needs=needs) for claim in fixed.claims),
+        claims=tuple(
+            replace(claim, needs=needs, rests_on=(*(claim.rests_on or ()), *changing)) for claim in fixed.claims
+        ),
     )

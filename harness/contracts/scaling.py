@@ -75,7 +75,11 @@ class _Sizes:
         return replace(claim, guarantee=self.guarantee(claim.guarantee))
 
     def setup(self, setup: Setup) -> Setup:
-        return replace(setup, mechanisms=tuple(one.scaled(self.interval) for one in setup.mechanisms))
+        return replace(
+            setup,
+            mechanisms=tuple(one.scaled(self.interval) for one in setup.mechanisms),
+            coordinators=tuple(one.scaled(self.interval) for one in setup.coordinators),
+        )
 
     def subject(self, subject: SchemeSubject) -> SchemeSubject:
         return replace(

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from ..recording.history import History
 from ..recording.records import (
+    Adopted,
     CheckpointDurable,
     Delivered,
     InStep,
@@ -43,6 +44,8 @@ class Activity(StrEnum):
     """Something had come in, and was held since another channel could bring what comes before it."""
     TRIM = "log entries trimmed"
     FENCE = "messages of replaced incarnations refused"
+    CHANGE = "changes of settings adopted"
+    """A slice went by another setting from there on."""
 
 
 Exercised = Mapping[Activity, int]
@@ -58,6 +61,7 @@ NEVER: Mapping[Activity, str] = {
     Activity.MERGE: "no merge had to wait",
     Activity.TRIM: "no log was trimmed",
     Activity.FENCE: "no message of a replaced incarnation was refused",
+    Activity.CHANGE: "no change of a setting was adopted",
 }
 
 
@@ -116,6 +120,8 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
             worked[record.slice, record.incarnation] = record
         elif isinstance(record, Refused):
             counts[Activity.FENCE] += 1
+        elif isinstance(record, Adopted):
+            counts[Activity.CHANGE] += 1
     counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
     counts[Activity.RESTORE] += sum(
@@ -130,7 +136,7 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     return counts
 
 
-_TELLING = (CheckpointDurable, Opened, Offered, Started, Restored, Promoted, InStep, Worked, Refused)
+_TELLING = (CheckpointDurable, Opened, Offered, Started, Restored, Promoted, InStep, Worked, Refused, Adopted)
 """The fewest of the records. What was taken and delivered is read where there was something to be replayed."""
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from ..core.errors import OwnFailure
 from ..core.model import Value
+from ..core.quantities import Events
 from ..recording.records import Decided, Record, Refused
 from .effects import (
     Durable,
@@ -65,6 +66,10 @@ class Coordinator:
         """By what it has made durable (None: nothing yet): the number up to which a member that starts may use its own
         checkpoints. None: it has no say in that."""
         return None
+
+    def scaled(self, size: Callable[[Events], Events]) -> Coordinator:
+        """The same with its amounts of events brought down, for a small world."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Settings of mechanisms that change while a run goes on, at the same place in the input of every replica and of every
 incarnation of a slice, whoever dies in between.
 
-- The place of a change is a *position*: so many inputs make up the state of the slice. A slice takes its input in an
-  order that follows from the events alone, so a position means the same to all that ever take it.
+- The place of a change is a *position*: so many inputs make up the state of the slice. Where replicas or replays take
+  the same again, a slice takes its input in an order that follows from the events alone, so a position means the same
+  to all that ever take it. Where nothing is taken twice, it needs no such order.
 - A coordinator, the *adjuster*, tells each slice how far it may go: up to its *horizon*. Changes come at the horizon or
   after it, and never before, so whoever has heard of a horizon knows all changes up to there. It asks for more in time,
   and at its horizon it waits.
@@ -20,7 +21,7 @@ go by it (`AtWork.changed`), and merges (`Sequencer.changed`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -28,6 +29,7 @@ import msgspec
 from ...harness.core.errors import InvalidScenario
 from ...harness.core.model import Value
 from ...harness.core.proper import positive
+from ...harness.core.quantities import Events
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
 from ...harness.protocol.effects import Timer
@@ -139,6 +141,11 @@ class Adjuster(Coordinator):
         """What a slice should go by: all that is to be other than declared. `settings` is what it goes by now. Only
         what is given may matter: no clock, no chance, nothing kept."""
         raise NotImplementedError(f"{type(self).__name__} does not say what slices go by")
+
+    def scaled(self, size: Callable[[Events], Events]) -> Adjuster:
+        """Its changes come early enough for slices to get there."""
+        least = size(Events(self.least)).count
+        return replace(self, least=least, span=min(self.span, 2 * least))
 
     def attach(self, machine: CoordinatorMachine) -> Coordinating:
         return Adjustment(machine, self)

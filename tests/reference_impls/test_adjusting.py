@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.faults.partition import partition
-from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scaling import scaled
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
-from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.errors import ExitStatus, InvalidScenario
+from streamproof.harness.core.guarantees import gap_recovery
 from streamproof.harness.core.model import Role, Value, slice_of
 from streamproof.harness.core.quantities import Duration, events, ms
-from streamproof.harness.core.verdicts import Status, Verdict
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached as Passed
+from streamproof.harness.exploration.exploring import Explored, explore
+from streamproof.harness.exploration.search import SearchBudget
 from streamproof.harness.exploration.small_worlds import SLOW_SOURCE
+from streamproof.harness.judging.exercised import Activity
 from streamproof.harness.protocol.coordinator import CoordinatorMachine, CoordinatorSpec
 from streamproof.harness.protocol.effects import Durable, Effect, Note, Pass, Persist, Receive, Reroute, Send, Start
+from streamproof.harness.protocol.mechanism import CHECKPOINT_EVERY
 from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Adopted, Changed, Started, Taken
-from streamproof.reference_impls.gap_by_load import gap_by_load
+from streamproof.reference_impls.gap_by_load import SpacesCheckpoints, gap_by_load
 from streamproof.reference_impls.mechanisms.adjusting import Adjustable, Adjuster, CameSoFar, Change, Load, MayTake
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.turns_by_load import WeighsChannels, turns_by_load
@@ -42,9 +49,9 @@ def bench(subject: SchemeSubject) -> Bench:
 
 
 def judged(one: Bench, *faults: Passed) -> tuple[History, Verdict]:
+    """Of its claims that which the adjuster has a say in, which is the first."""
     history = one.run(tuple(crash(each.address.name).at(Moment.exactly(each.address)) for each in faults), 1)
-    (verdict,) = one.judge(history)
-    return history, verdict
+    return history, one.judge(history)[0]
 
 
 def places(history: History) -> dict[tuple[str, int], int]:
@@ -237,3 +244,91 @@ def test_a_slice_that_nobody_adjusts_is_refused() -> None:
 def test_an_interval_while_it_is_quiet_is_no_longer_than_the_other() -> None:
     with pytest.raises(InvalidScenario, match="while_quiet"):
         gap_by_load(trace(), checkpoint_every=events(10), while_quiet=events(11))
+
+
+# A small world
+
+
+REGISTRY = Registry()
+SCENARIOS = ["order.turns-by-load", "trace.gap-by-load"]
+
+
+def searched(scenario: Scenario, tmp_path: Path) -> Explored:
+    named = Named("small", "small", "small", scenario)
+    return explore(named, REGISTRY, SearchBudget(20), seed=7, jobs=1, output=tmp_path / "counterexample.json")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_search_in_a_small_world_has_changes_adopted(name: str, tmp_path: Path) -> None:
+    found = searched(scaled(REGISTRY.scenario(name).scenario), tmp_path)
+    assert found.findings.exercised[Activity.CHANGE] > 10
+    assert Activity.CHANGE in found.bench.rests_on
+    assert Activity.CHANGE not in found.untried
+
+
+@dataclass(frozen=True)
+class NeverChanges(Adjuster):
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return settings
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_search_in_which_nothing_was_ever_changed_is_unknown(name: str, tmp_path: Path) -> None:
+    small = scaled(REGISTRY.scenario(name).scenario)
+    found = searched(replace(small, subject=led_by(subject_of(small), NeverChanges())), tmp_path)
+    assert Activity.CHANGE in found.untried
+    assert found.exit_status is ExitStatus.UNKNOWN
+
+
+def test_what_does_not_merge_has_no_weights_to_change() -> None:
+    assert all(Activity.CHANGE not in (claim.rests_on or ()) for claim in turns_by_load(trace()).claims)
+
+
+def test_the_amounts_of_an_adjuster_are_brought_down_in_their_order() -> None:
+    subject = subject_of(scaled(REGISTRY.scenario("trace.gap-by-load").scenario))
+    (leader,) = subject.setups[Role.OPERATOR].coordinators
+    assert isinstance(leader, SpacesCheckpoints)
+    assert subject.checkpoint_every is not None
+    assert leader.quiet < subject.checkpoint_every
+    assert (leader.span, leader.least) == (2 * leader.quiet, leader.quiet)
+    # 60 events in 50 ms.
+    assert leader.from_rate * 50_000 == leader.every * 60
+    (alone,) = subject.coordinators
+    assert alone.coordinator == leader
+
+
+# Bounds
+
+
+@dataclass(frozen=True)
+class FarTooRare(Adjuster):
+    """Ten times the interval that was declared, whatever the load."""
+
+    declared: int = 1
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {CHECKPOINT_EVERY: 10 * self.declared}
+
+
+def test_an_adjuster_that_chooses_more_than_the_declared_interval_is_refuted() -> None:
+    """What it put on record allows it, and so only the bound that is declared finds it."""
+    every = 4
+    subject = gap_by_load(trace(1), checkpoint_every=events(every), while_quiet=events(3), busy_from=events(9))
+    one = bench(led_by(subject, FarTooRare(span=6, least=3, declared=every)))
+    history = one.run((crash("trace-0").after(events(36)),), 1)
+    assert any(change.settings == {CHECKPOINT_EVERY: 10 * every} for change in history.each(Changed))
+    by_changes, declared = one.judge(history)
+    assert by_changes.status is Status.HOLDS
+    assert declared.guarantee == gap_recovery(events(every))
+    assert declared.status is Status.VIOLATED
+    assert [tally.anomaly for tally in declared.anomalies] == [Anomaly.STATE_ROLLBACK]
+
+
+def led_by(subject: SchemeSubject, leader: Adjuster) -> SchemeSubject:
+    operators = replace(subject.setups[Role.OPERATOR], coordinators=(leader,))
+    return replace(subject, setups={**subject.setups, Role.OPERATOR: operators})
+
+
+def subject_of(scenario: Scenario) -> SchemeSubject:
+    assert isinstance(scenario.subject, SchemeSubject)
+    return scenario.subject
