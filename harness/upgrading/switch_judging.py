@@ -197,12 +197,13 @@ def final_tables(history: History, sides: Sides) -> dict[str, Table]:
     return {**found, DRIVER: table_given(judged, sides.after)}
 
 
-def table_alone(records: Sequence[Stamped], shape: OutputShape) -> Table | None:
-    """What a version has made without the other, by the records of its runs; None where nobody has read it."""
+def table_alone(records: Sequence[Stamped], shape: OutputShape, name: str = REFERENCES[0]) -> Table | None:
+    """What a version has made without the other, in one of its runs, by their records; None where nobody has read
+    it."""
     history = History(records, ())
     if shape.reads:
-        return next((table_of(one.rows) for one in history.each(Kept) if one.actor == REFERENCES[0]), None)
-    return table_given(deliveries(history, REFERENCES[0]), shape)
+        return next((table_of(one.rows) for one in history.each(Kept) if one.actor == name), None)
+    return table_given(deliveries(history, name), shape)
 
 
 def _as_read(history: History, tables: Mapping[str, Table], incarnation: int) -> History:

@@ -1,7 +1,8 @@
 """Upgrades a query from every state that a crash of it can leave.
 
 1. The old version runs alone, watched: at every crash point what is durable is known. Then again, unwatched; and the
-   new version twice. These are the references.
+   new version in the same way. These are the references. Where they show that a version keeps something outside of its
+   folders, or that the new one gives another table each time, nothing is judged, and nothing more is tried.
 2. The new version goes on from each of these states, and what it comes to is judged by its references. What cannot be
    told apart by anything that it has looked at is tried once.
 3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
@@ -62,6 +63,7 @@ from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
+from .alone import why_unjudgeable
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
 from .switch_judging import Sides, committed_before, table_alone
@@ -194,6 +196,8 @@ class _Upgrade:
     runs: int = 0
     since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
     """What a version makes of the input from a batch on: its two lives alone."""
+    unjudgeable: str = ""
+    """Why nothing can be judged."""
 
     def run(self) -> UpgradeRecord:
         try:
@@ -204,9 +208,13 @@ class _Upgrade:
         with ExitStack() as stack:
             old, new, lane = self._open(stack, work)
             with self._timed("references"):
-                life, self.alone = self._references(lane, old, new)
+                lives = self._references(lane, old, new)
+            life = lives["old"][0]
             profile = _until(profile_of(life), self.last_changed)
             same = self._same_table()
+            self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, lives)
+            if self.unjudgeable:
+                return self._record(lane, profile, [], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
                 tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
@@ -279,10 +287,8 @@ class _Upgrade:
     def last_counting(self) -> int:
         return self.input.last_batch(self.request.old.query)
 
-    def _references(
-        self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion
-    ) -> tuple[Attempt, dict[str, list[Stamped]]]:
-        """The watched life of the old version, and the records of each version's two lives alone."""
+    def _references(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion) -> dict[str, list[Attempt]]:
+        """Each version's two lives alone, of which the first is watched."""
         self._show("each version alone", 0, 4)
         lives: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
@@ -290,17 +296,17 @@ class _Upgrade:
             lives[which] = []
             for place, actor in enumerate(REFERENCES):
                 lane.store.clear()
-                life = lane.live(actor, actor, 1, watched=which == "old" and place == 0)
+                life = lane.live(actor, actor, 1, watched=place == 0)
                 if life.failure is not None:
                     raise _alone(version.query, which, life.failure)
                 lives[which].append(life)
                 if lane.ran is not None:
                     self.ran[which] = {**lane.ran.python, "spark": lane.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
-        records = {which: [one for life in some for one in life.records] for which, some in lives.items()}
+        self.alone = {which: [one for life in some for one in life.records] for which, some in lives.items()}
         spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in lives.values() for one in some]
         lane.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
-        return lives["old"][0], records
+        return lives
 
     def _same_table(self) -> bool | None:
         """Whether both versions make the same of all input, where that can be said."""
@@ -528,6 +534,7 @@ class _Upgrade:
             switched=tuple(switched),
             not_tried=tuple(self.not_tried),
             not_looked_at=tuple(self.not_looked_at),
+            unjudgeable=self.unjudgeable,
             same_table=same,
             differ_in=tuple(sorted(name for name in old.subject if old.subject.get(name) != new.subject.get(name))),
             durations=self.durations,

@@ -1,0 +1,58 @@
+"""What the lives of each version alone show of whether anything can be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..certifying.attempts import Attempt
+from ..certifying.seen_outside import uncut_of
+from ..contracts.query import Query
+from ..core.verdicts import SAMPLE
+from ..judging.query_story import often, shortened_row
+from ..judging.references import REFERENCES
+from ..judging.shapes import OutputShape
+from ..judging.tables import disagreement
+from ..recording.records import Stamped
+from .switch_judging import table_alone
+
+SHOWN: Final = 5
+"""Effects that are named."""
+
+
+def why_unjudgeable(versions: Mapping[str, Query], lives: Mapping[str, Sequence[Attempt]]) -> str:
+    """Why nothing can be judged; empty: it can. Versions are called `old` and `new`; the first life of each was
+    watched."""
+    for which, query in versions.items():
+        if why := _why_outside(which, query, lives[which][0]):
+            return why
+    records = [stamped for life in lives["new"] for stamped in life.records]
+    return why_another_each_time(records, versions["new"].shape)
+
+
+def _why_outside(which: str, query: Query, life: Attempt) -> str:
+    left = [one for one in uncut_of(query, [life]) if not one.accepted]
+    if not left:
+        return ""
+    more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
+    return (
+        f"the {which} version has effects outside of its folders, where nothing is put back as it was at a crash: "
+        f"{'; '.join(map(str, left[:SHOWN]))}{more}; keep what it needs in its folders, or name what does not count in "
+        f"the query's accepts, as in {left[0].name!r}"
+    )
+
+
+def why_another_each_time(records: Sequence[Stamped], shape: OutputShape) -> str:
+    """Of the records of its two lives alone."""
+    tables = [table_alone(records, shape, name) for name in REFERENCES]
+    if None in tables:
+        return "the table that the new version makes alone was not read at the end"
+    one, other = (table for table in tables if table is not None)
+    found = [f"{shortened_row(row)}: {often(n)} and {often(m)}" for row, n, m in disagreement(one, other)]
+    if not found:
+        return ""
+    more = f" and {len(found) - SAMPLE:,} more" if len(found) > SAMPLE else ""
+    return (
+        "the new version gives another table each time that it runs alone; make it depend on nothing but its input: "
+        f"{'; '.join(found[:SAMPLE])}{more}"
+    )

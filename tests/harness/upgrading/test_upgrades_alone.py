@@ -1,0 +1,104 @@
+"""What each version does alone decides whether anything is judged; and what was not tried is said where the exit status
+looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.core.model import Event
+from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
+from streamproof.harness.crash_points.inside_python.following import Noted
+from streamproof.harness.judging.references import REFERENCES, row_number
+from streamproof.harness.recording.records import Delivered, Ended, Stamped
+from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.record import UpgradeRecord
+from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.workloads import words
+
+OUTSIDE = OutsideEffect("file", "/data/x.db", "sinks.write:17")
+
+
+class LaneAlone:
+    """As much of a lane as two versions need that go on from no state: no crash point is passed."""
+
+    def __init__(self, effects: Sequence[OutsideEffect] = (), values: Sequence[int] = (1, 1)) -> None:
+        self.store = self
+        self.settings: dict[str, str] = {}
+        self.ran = None
+        self.patience = 1.0
+        self.which = ""
+        self.watched: list[tuple[str, str]] = []
+        self._effects = effects
+        self._values = values
+
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
+        life = Attempt(actor, incarnation)
+        if watched:
+            self.watched.append((self.which, actor))
+            # What an unwatched life does, nobody notes.
+            life.noted = [Noted(tuple(self._effects))] if self.which == "new" else []
+        value = self._values[REFERENCES.index(actor)] if self.which == "new" else 1
+        rows = [Event("q", row_number(0, 0), "a", value, 0)]
+        life.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
+        return life
+
+    def clear(self) -> None:
+        """Of what it stores."""
+
+
+def tried_alone(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, lane: LaneAlone, query: Query | None = None, **more: Any
+) -> UpgradeRecord:
+    query = query or query_word_count()
+
+    def version(which: str) -> SimpleNamespace:
+        return SimpleNamespace(query=query, lives_in=lambda lane: setattr(lane, "which", which))
+
+    monkeypatch.setattr(upgrading._Upgrade, "_open", lambda self, stack, work: (version("old"), version("new"), lane))
+    monkeypatch.setattr(upgrading, "find_java", lambda: SimpleNamespace(version="17"))
+    side = UpgradeSide(query)
+    request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), **more)
+    return upgrading._Upgrade("one", request, folder, lambda progress: None).run()
+
+
+def test_the_first_life_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lane = LaneAlone()
+    tried_alone(monkeypatch, tmp_path, lane)
+
+    assert lane.watched == [("old", REFERENCES[0]), ("new", REFERENCES[0])]
+
+
+def test_nothing_is_judged_where_a_version_keeps_something_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = tried_alone(monkeypatch, tmp_path, LaneAlone([OUTSIDE]))
+
+    assert record.exit_status is ExitStatus.UNKNOWN
+    assert "the new version has effects outside of its folders" in record.unjudgeable
+    assert "file /data/x.db (sinks.write:17" in record.unjudgeable
+
+
+def test_what_the_user_accepts_outside_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    query = replace(query_word_count(), accepts=["file /data/*"])
+
+    assert tried_alone(monkeypatch, tmp_path, LaneAlone([OUTSIDE]), query).unjudgeable == ""
+
+
+def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = tried_alone(monkeypatch, tmp_path, LaneAlone(values=(1, 2)))
+
+    assert "another table each time" in record.unjudgeable
+    assert record.exit_status is ExitStatus.UNKNOWN
