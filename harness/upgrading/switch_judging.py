@@ -169,7 +169,9 @@ def _incomparable(history: History, sides: Sides) -> str:
     from_before = any(one.rows and one.incarnation < sides.since for one in deliveries(history, SINK))
     if not from_before:
         return ""
-    if before.keyed_outputs != after.keyed_outputs or (after.keyed_outputs and before.key != after.key):
+    # Each batch of a table that is given whole is all of it.
+    whole = before.mode is OutputMode.COMPLETE and not after.keyed_outputs
+    if whole or before.keyed_outputs != after.keyed_outputs or (after.keyed_outputs and before.key != after.key):
         keys = " and ".join(", ".join(shape.key) or "no key" for shape in (before, after))
         return (
             f"the rows of the two versions make no common table: they have {keys}, in {before.mode} and {after.mode} "

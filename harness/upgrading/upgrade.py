@@ -127,6 +127,7 @@ def upgrade(
     request = replace(request, old=old, new=new, claims=claims or (exactly_once(),))
     for query in (old.query, new.query):
         _check(query, request)
+    _check_input(request)
     name = new_run_id(new.query.name)
     path = ROOT / name if folder is None else folder
     check_unused(path)
@@ -149,6 +150,16 @@ _ONCE: Final = frozenset({"exactly-once", "at-least-once", "at-most-once"})
 
 def _prepared(query: Query) -> Query:
     return replace(query, settings={**_SETTINGS, **query.settings})
+
+
+def _check_input(request: UpgradeRequest) -> None:
+    """Raises InvalidScenario."""
+    query, workload = request.old.query, request.workload
+    if touched_again(workload).last_before(query) < 0:
+        raise InvalidScenario(
+            f"an input of {workload.events:,} events is no whole batch of {query.batch_events:,}, so nothing would be "
+            "committed before the change: give it more events, or the query a smaller batch_events"
+        )
 
 
 def _check(query: Query, request: UpgradeRequest) -> None:
@@ -468,20 +479,26 @@ class _Upgrade:
     def _back(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]) -> list[_Tried]:
         start = _where_to_turn_back(tried)
         if start is None:
-            self.not_looked_at.append("Rollbacks: the new version continues from no state with a committed batch.")
+            self.not_tried.append(
+                f"{Way.ROLLBACK}: all: the new version continues from no state with a committed batch"
+            )
             return []
         new.lives_in(lane)
         lane.store.restore(start.state)
         life = lane.live(DRIVER, SINK, start.life, watched=True)
         if life.failure is not None:
-            self.not_looked_at.append(f"Rollbacks: watched, the new version did not come to its end: {life.failure}.")
+            why = f"watched, the new version did not come to its end: {life.failure}"
+            self.not_tried.append(f"{Way.ROLLBACK}: all: {why}")
             return []
         profile = _until(profile_of(life), self.last_changed)
 
         def made(here: Passed, one: Waiting) -> Crashed:
             return crashed_again(start, life, here, one.crash)
 
-        return self._go_on(lane, Way.ROLLBACK, old, LifeStates(life), profile, made)
+        went_back = self._go_on(lane, Way.ROLLBACK, old, LifeStates(life), profile, made)
+        if not went_back:
+            self.not_tried.append(f"{Way.ROLLBACK}: all: the new version left no state that could be tried")
+        return went_back
 
     # Small things
 

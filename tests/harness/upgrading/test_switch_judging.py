@@ -231,6 +231,15 @@ def test_rows_under_other_keys_make_no_common_table() -> None:
     assert "--reference since" in found.why
 
 
+def test_a_table_given_whole_and_rows_added_to_it_make_no_common_table() -> None:
+    whole = OutputShape(OutputMode.COMPLETE)
+
+    found = judged(OLD, REST, before=whole, after=LINES)
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "in complete and append mode" in found.why
+
+
 def test_in_complete_mode_nothing_is_left_of_what_the_version_before_gave() -> None:
     whole = OutputShape(OutputMode.COMPLETE, ("word",))
 

@@ -14,7 +14,7 @@ import pytest
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.core.errors import ExitStatus, InvalidScenario
 from streamproof.harness.core.model import Event
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -102,3 +102,19 @@ def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_
 
     assert "another table each time" in record.unjudgeable
     assert record.exit_status is ExitStatus.UNKNOWN
+
+
+def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    record = tried_alone(monkeypatch, tmp_path, LaneAlone(), and_back=True)
+
+    assert record.not_tried == ("rollback: all: the new version continues from no state with a committed batch",)
+    assert record.exit_status is ExitStatus.UNKNOWN
+
+
+def test_an_input_that_is_no_batch_is_refused(tmp_path: Path) -> None:
+    side = UpgradeSide(query_word_count())
+    request = UpgradeRequest(side, side, words(3, events=3, batch=3), Registry())
+
+    with pytest.raises(InvalidScenario, match="an input of 3 events is no whole batch of"):
+        upgrading.upgrade(request, folder=tmp_path / "upgrade")
+    assert list(tmp_path.iterdir()) == []
