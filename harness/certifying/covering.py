@@ -242,7 +242,7 @@ class Covering:
                     self._first_lanes.insert(0, group)
                     continue
                 # What is the same in the first lane need not be in another one: its files have names of their own.
-                mates, others = split_group(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
+                mates, others = _split(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
                 if others:
                     self._waiting.append(others)
                 return group[0], mates
@@ -275,19 +275,8 @@ class Covering:
 
     def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
-        looks = all_looks(life)
-        if looks is None:
-            return []
-        found: Group = []
         with self._lock:
-            for groups in waiting:
-                left: list[Group] = []
-                for group in groups:
-                    alike, others = split_group(group, lambda one: states.alike(here, one, looks), states)
-                    found += alike
-                    left += [others] if others else []
-                groups[:] = left
-        return found
+            return [one for groups in waiting for one in take_alike(states, here, life, groups)]
 
     def _enter(
         self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
@@ -347,7 +336,22 @@ class Covering:
         self._waiting_again = by_worth(states.groups(waiting), _SINK, self._request.seed)[::-1]
 
 
-def split_group(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
+def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
+    """Take from what waits what this life, which went on from `here`, could not have told from what it began with."""
+    looks = _all_looks(life)
+    if looks is None:
+        return []
+    found: Group = []
+    left: list[Group] = []
+    for group in groups:
+        alike, others = _split(group, lambda one: states.alike(here, one, looks), states)
+        found += alike
+        left += [others] if others else []
+    groups[:] = left
+    return found
+
+
+def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
     """Those of a group that fit, and the others; what a life has no state of is of the others."""
     chosen: Group = []
     others: Group = []
@@ -357,7 +361,7 @@ def split_group(group: Group, fits: Callable[[Passed], bool], states: LifeStates
     return chosen, others
 
 
-def all_looks(life: Attempt) -> Looks | None:
+def _all_looks(life: Attempt) -> Looks | None:
     """Of a recovery, with the lives that failed before; None where it is not known of each."""
     lives = [*life.before, life]
     found = [one.looks for one in lives if one.looks is not None]

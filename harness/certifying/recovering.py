@@ -6,7 +6,7 @@ held, the crash, and what the next life delivered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -99,19 +99,19 @@ def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
     return lane.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(lane, crashed.life)
 
 
-def live_on(lane: Lane, number: int) -> Attempt:
+def live_on(lane: Lane, number: int, is_in_vain: Callable[[Attempt], bool] = lambda life: False) -> Attempt:
     """The next life, from what is there; and where it fails by an error of its own, the next after that, as whoever
-    runs the query would start it again, until it fails at one batch too often. Raises what went wrong with the lane.
-    """
+    runs the query would start it again, until it fails at one batch too often, or what a life has left says that
+    another is in vain. Raises what went wrong with the lane."""
     life = lane.live(DRIVER, SINK, number, watched=False)
-    while isinstance(life.failure, InvalidOperator) and not loops(life):
+    while isinstance(life.failure, InvalidOperator) and not is_in_vain(life) and not _loops(life):
         before = (*life.before, life)
         life = lane.live(DRIVER, SINK, number + len(before), watched=False)
         life.before = before
     return life
 
 
-def loops(life: Attempt) -> bool:
+def _loops(life: Attempt) -> bool:
     """Whether it has failed at one batch too often, with the lives before it."""
     last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
     return len(last) == ATTEMPTS and len(set(last)) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -111,3 +113,11 @@ def exit_status_of(switched: Iterable[Switched], unjudgeable: str, tried_on_stat
     if unjudgeable or found != {Status.HOLDS} or not tried_on_state:
         return ExitStatus.UNKNOWN
     return ExitStatus.HOLDS
+
+
+_NUMBER: Final = re.compile(r"\d+|[0-9a-f]{8}-[0-9a-f-]{27}")
+
+
+def without_numbers(text: str) -> str:
+    """What is the same where no more than numbers and ids differ."""
+    return _NUMBER.sub("N", text)

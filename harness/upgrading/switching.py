@@ -14,12 +14,10 @@ import msgspec
 from ..certifying.attempts import Attempt
 from ..certifying.crash_states import CopiedFolders, CrashState
 from ..certifying.lane import Lane
-from ..certifying.recovering import loops
+from ..certifying.recovering import live_on
 from ..contracts.query import Query
-from ..core.addresses import DRIVER
-from ..core.errors import InvalidOperator, StorageFailed
+from ..core.errors import StorageFailed
 from ..crash_points.inside_spark.versions import SparkVersion
-from ..judging.references import SINK
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.lives import last_planned_batch
 
@@ -88,18 +86,16 @@ def go_on_in(lane: Lane, number: int, contents: Path) -> WentOn:
     """Start the version that lives in the lane on what is in its folders; where it fails by an error of its own, again,
     as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same files.
     `contents` is a folder for what is kept. Raises what went wrong with the lane."""
-    before = now = files_in(lane)
-    life = lane.live(DRIVER, SINK, number, watched=False)
-    while isinstance(life.failure, InvalidOperator):
-        then, now = now, files_in(lane)
-        if loops(life) or (life.before and then == now):
-            break
-        so_far = (*life.before, life)
-        life = lane.live(DRIVER, SINK, number + len(so_far), watched=False)
-        life.before = so_far
+    found = [files_in(lane)]
+
+    def is_in_vain(failed: Attempt) -> bool:
+        found.append(files_in(lane))
+        return bool(failed.before) and found[-2] == found[-1]
+
+    life = live_on(lane, number, is_in_vain)
     if life.failure is None:
         return WentOn(life, (), settings_kept(lane.folders.checkpoint, lane.settings))
-    changed = changes(before, files_in(lane))
+    changed = changes(found[0], files_in(lane))
     left = CopiedFolders(lane.folders.stored, contents).capture() if changed else None
     return WentOn(life, changed, left=left)
 

@@ -9,10 +9,9 @@ from typing import Final
 
 from ..core.verdicts import Status
 from ..core.wording import counted
-from .outcomes import Aside, Switched, UpgradeOutcome, Way
+from .outcomes import Aside, Switched, UpgradeOutcome, Way, without_numbers
 from .record import UpgradeRecord
 
-_NUMBER: Final = re.compile(r"\d+|[0-9a-f]{8}-[0-9a-f-]{27}")
 _OF_STREAM: Final = re.compile(r"\[STREAM_FAILED\] Query \[id = \S+ runId = \S+\] terminated with exception: ")
 """What Spark says before it comes to the point."""
 _LONGEST: Final = 300
@@ -55,7 +54,7 @@ def outcome_lines(record: UpgradeRecord) -> list[OutcomeLine]:
 
 
 def _alike(one: Switched) -> object:
-    why = _NUMBER.sub("N", one.why) if one.outcome is not UpgradeOutcome.WRONG else ""
+    why = without_numbers(one.why) if one.outcome is not UpgradeOutcome.WRONG else ""
     return one.way, one.outcome, one.status, one.clean, why, one.committed < 0
 
 

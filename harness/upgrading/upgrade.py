@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,7 @@ from ..certifying.budget import CampaignProgress
 from ..certifying.campaign import EMPTY_ON_START
 from ..certifying.coming_back import stated_in, with_stated_time
 from ..certifying.continuing import versions_here
-from ..certifying.covering import all_looks, split_group
+from ..certifying.covering import take_alike
 from ..certifying.folders import check_unused
 from ..certifying.lane import Lane
 from ..certifying.plan import Victim
@@ -39,7 +38,7 @@ from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.request import CampaignRequest
-from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
+from ..certifying.waiting import LifeStates, Waiting, by_worth
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
@@ -64,7 +63,7 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
 from .alone import why_unjudgeable
-from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
+from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, without_numbers
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
 from .switch_judging import Sides, committed_before, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
@@ -79,7 +78,6 @@ ASIDES: Final = 2
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
 _SINK: Final = "sink/"
-_NUMBER: Final = re.compile(r"\d+|[0-9a-f]{8}-[0-9a-f-]{27}")
 _SETTINGS: Final = {
     # As certify has them: a short stream sees a file sink's log compacted, and a checkpoint with its first file alone
     # refuses nobody.
@@ -365,7 +363,7 @@ class _Upgrade:
             crashed = made(here, group[0])
             lane.store.restore(crashed.state)
             went = go_on_in(lane, crashed.life, self.contents)
-            group += _alike(states, here, went.life, groups)
+            group += take_alike(states, here, went.life, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
             tried.append(self._enter(lane, way, version, crashed, mates, went))
         return tried
@@ -563,25 +561,10 @@ def _until(profile: Profile, last: int) -> Profile:
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
 
 
-def _alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
-    """Take from what waits what this life could not have told from what it began with."""
-    looks = all_looks(life)
-    if looks is None:
-        return []
-    found: Group = []
-    left: list[Group] = []
-    for group in groups:
-        alike, others = split_group(group, lambda one: states.alike(here, one, looks), states)
-        found += alike
-        left += [others] if others else []
-    groups[:] = left
-    return found
-
-
 def _kind(one: Switched) -> object:
     """What looks the same but for numbers."""
     crash = one.crashes[0]
-    changed = frozenset(_NUMBER.sub("N", path) for path in one.changed)
+    changed = frozenset(without_numbers(path) for path in one.changed)
     place = () if one.outcome is UpgradeOutcome.REFUSED else (crash.point, crash.side)
     return one.outcome, place, changed, one.committed < 0
 
