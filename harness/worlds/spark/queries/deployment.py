@@ -180,7 +180,8 @@ class QueryDeployment:
         wait_until(self._watched(lambda: self._life.ready), READY_SECONDS, "the driver to come up")
 
     def _run_references(self) -> None:
-        self._references = self._launcher.start_references(time.monotonic_ns())
+        self._references = DriverIncarnation(1, REFERENCE_DRIVER, time.monotonic_ns())
+        self._launcher.start_references(self._references)
         for actor in REFERENCES:
             wait_until(
                 self._watched(lambda actor=actor: actor in self._ended, self._references),  # type: ignore[misc]
@@ -348,10 +349,12 @@ class QueryDeployment:
         number, now = self._incarnation + 1, time.monotonic_ns()
         # The place of one that is gone is free.
         taken = any(life.node == DRIVER and life.runs for life in self._lives.values())
-        life = self._launcher.start_life(f"{DRIVER}-{number}" if taken else DRIVER, number, now, stands_by=False)
+        life = DriverIncarnation(number, f"{DRIVER}-{number}" if taken else DRIVER, now)
         if self._started:
             life.go.set()
+        # First it is known, then it is started: it can speak at once.
         self._become(life, now)
+        self._launcher.start_life(life, stands_by=False)
 
     def _become(self, life: DriverIncarnation, when: int) -> None:
         """From now on this life is the judged one."""
@@ -377,9 +380,10 @@ class QueryDeployment:
         wanted = min(self._most_standbys, successions(self.server.pending)) if self._stand_by else 0
         if len(self._standbys) < wanted and not self._left() and not self.has_ended() and not self._down:
             number = self._incarnation + len(self._standbys) + 1
-            life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)
+            life = DriverIncarnation(number, f"{DRIVER}-{number}", time.monotonic_ns())
             self._lives[number] = life
             self._standbys.append(life)
+            self._launcher.start_life(life, stands_by=True)
 
     def _dismiss(self, place: int) -> None:
         """End those that stand by, from this one on: their numbers are to be had again."""

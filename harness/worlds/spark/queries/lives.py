@@ -85,9 +85,10 @@ class DriverIncarnation:
 
     incarnation: int
     node: str
-    driver: Driver
     launched: int
     """On the machine's monotonic clock, ns."""
+    process: Driver | None = None
+    """None until it was started: a driver can be heard before whoever starts it has come back."""
     ready: bool = False
     """It has a session, and waits to be told to begin."""
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -97,13 +98,18 @@ class DriverIncarnation:
     """Connections of its that have not been heard to their end."""
 
     @property
+    def driver(self) -> Driver:
+        assert self.process is not None, f"incarnation {self.incarnation} was not started"
+        return self.process
+
+    @property
     def runs(self) -> bool:
-        return self.driver.poll() is None
+        return self.process is None or self.process.poll() is None
 
     @property
     def pid(self) -> int | None:
         """Of its Python process; None where that is in a container."""
-        return getattr(self.driver, "pid", None)
+        return getattr(self.process, "pid", None)
 
     @property
     def over(self) -> bool:
@@ -146,13 +152,13 @@ class Launcher:
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
-    def start_references(self, launched: int) -> DriverIncarnation:
-        runs = tuple(self._run_of(REFERENCE_DRIVER, actor, actor, 1) for actor in REFERENCES)
-        driver = self._start(self._plan(REFERENCE_DRIVER, 1, runs), watched=False)
-        return DriverIncarnation(1, REFERENCE_DRIVER, driver, launched)
+    def start_references(self, life: DriverIncarnation) -> None:
+        runs = tuple(self._run_of(life.node, actor, actor, life.incarnation) for actor in REFERENCES)
+        life.process = self._start(self._plan(life.node, life.incarnation, runs), watched=False)
 
-    def start_life(self, node: str, incarnation: int, launched: int, stands_by: bool) -> DriverIncarnation:
-        """The judged driver's next incarnation, which waits to be told to begin."""
+    def start_life(self, life: DriverIncarnation, stands_by: bool) -> None:
+        """Start the judged driver's next incarnation, which waits to be told to begin."""
+        node, incarnation = life.node, life.incarnation
         armed = None if self._run.passed is not None else self._server.armed
         run = self._run_of(node, DRIVER, SINK, incarnation, armed)
         # Each life has a way to the stores of its own, by which it is known.
@@ -161,7 +167,7 @@ class Launcher:
         plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
         if stands_by:
             plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
-        return DriverIncarnation(incarnation, node, self._start(plan, watched=True), launched)
+        life.process = self._start(plan, watched=True)
 
     def _warm_up(self, node: str, incarnation: int) -> QueryRun | None:
         """None where it would leave something outside of its folders."""

@@ -384,7 +384,7 @@ def test_a_process_that_ends_by_itself_after_a_fault_is_a_query_that_failed(
         server.start_timers()
         wait_until(lambda: len(recorder.timeline) == len(faults), 5, "the faults to strike")
         deployment._launched = time.monotonic_ns()
-        deployment._lives[0] = DriverIncarnation(0, "driver", cast(Driver, EndedDriver(status, log)), 0, ready=ready)
+        deployment._lives[0] = DriverIncarnation(0, "driver", 0, cast(Driver, EndedDriver(status, log)), ready=ready)
         assert server.call(deployment._ended_by_itself()) is failed
         assert server.failure is None
     failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
@@ -398,7 +398,7 @@ def test_a_run_is_given_up_when_the_query_gives_no_sign_for_as_long_as_it_may(tm
     deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
     with deployment.server:
         deployment._lives[0] = DriverIncarnation(
-            0, "driver", cast(Driver, EndedDriver(0, tmp_path)), 0, conversations=1
+            0, "driver", 0, cast(Driver, EndedDriver(0, tmp_path)), conversations=1
         )
         assert not deployment.drained(seconds(60))
     assert deployment.silent() >= 50_000

@@ -262,7 +262,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> 
     monkeypatch.setattr(processes, "stop_node", stop)
     monkeypatch.setattr(processes, "resume", lambda stopped: made.done.append("resume"))
     for number, node in ((2, "driver-2"), (1, "driver")):
-        deployment._lives[number] = DriverIncarnation(number, node, DriverStub(), 0, ready=True)
+        deployment._lives[number] = DriverIncarnation(number, node, 0, DriverStub(), ready=True)
         deployment._incarnation = number
     with deployment.server as server:
         server.call(deployment._watch.listen(server.token, deployment._held))
@@ -320,6 +320,34 @@ def test_a_batch_that_a_thread_does_not_know_is_the_last_that_was_planned(
         spark.announce("driver 1 11 after user ?/after-upload")
         assert spark.done == ["kill driver"]
         assert [address.key for address in spark.passed] == ["7/after-upload"]
+
+
+def test_a_driver_is_heard_before_whoever_starts_it_has_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, processes = MemoryRecorder(), SparkProcesses("not-started", tmp_path)
+    passed = [Stamped(0, Ended("reference-1", 1, {}))]
+    run = Run("test", scenario(), 1, recorder, Registry().faults, tmp_path, references=passed)
+    deployment = QueryDeployment(run, processes)
+    spoke: list[BlockingConnection] = []
+
+    def start_driver(name: str, *_: object) -> DriverStub:
+        greeting = Greeting(VERSION, deployment.server.token, "driver", name, incarnation=1)
+        spoke.append(BlockingConnection(deployment.server.place, greeting))
+        spoke[0].send(Begun("driver", 0, 1, time.monotonic_ns()))
+        wait_until(lambda: recorder.timeline or recorder.records, 5, "the driver to be heard")
+        spoke[0].send(Arrived(Address("driver", 1, Point.STARTED, "", Side.AFTER), 0, exact=True))
+        return DriverStub()
+
+    monkeypatch.setattr(processes, "start_driver", start_driver)
+    processes.scratch.mkdir(parents=True)
+    with deployment.server:
+        deployment.prepare()
+        deployment.start()
+        assert spoke[0].receive() is not None
+        spoke[0].close()
+        deployment.close()
+    assert not [one for one in recorder.records if isinstance(one.record, Refused)]
 
 
 def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
