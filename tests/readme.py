@@ -1,12 +1,16 @@
-"""The examples of README.md, which must run as they stand."""
+"""The examples of README.md and of the pages in docs/, which must run as they stand."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+CERTIFY = "docs/how-to/certify-a-query.md"
+FAULT_SCENARIO = "docs/how-to/write-a-fault-scenario.md"
 
-def example(line: str) -> str:
-    """The one block of Python in which this stands."""
-    text = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+
+def example(line: str, page: str = "README.md") -> str:
+    """The one block of Python of a page in which this stands."""
+    text = (ROOT / page).read_text()
     (found,) = (block for rest in text.split("```python\n")[1:] if line in (block := rest.partition("```")[0]))
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from readme import example
+from readme import CERTIFY, example
 
 pytest_plugins = ("pytester",)
 
@@ -376,10 +376,17 @@ def test_a_test_may_certify_twice(pytester: pytest.Pytester) -> None:
     ended.stdout.fnmatch_lines(["  holds: exactly-once HOLDS", "  unclear: exactly-once UNKNOWN"])
 
 
-def test_the_example_of_the_readme_passes(pytester: pytest.Pytester) -> None:
+FILES_TO_CERTIFY = {"my_operator": "def count_words", "test_my_operator": "def test_counts_survive"}
+
+
+@pytest.mark.parametrize(
+    ("page", "files"),
+    [("README.md", {"test_my_operator": "def test_counts_survive"}), (CERTIFY, FILES_TO_CERTIFY)],
+    ids=["readme", "how-to"],
+)
+def test_the_examples_pass(page: str, files: dict[str, str], pytester: pytest.Pytester) -> None:
     """With a campaign that crashes nothing; the files are as a reader has them."""
-    operator, test = (example(line) for line in ("def count_words", "def test_counts_survive"))
-    pytester.makepyfile(my_operator=operator, test_my_operator=test)
+    pytester.makepyfile(**{name: example(line, page) for name, line in files.items()})
     ended = session(pytester, "")
     ended.assert_outcomes(passed=1)
     ended.stdout.fnmatch_lines(["  count-words: exactly-once HOLDS"])

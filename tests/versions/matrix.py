@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from readme import example
+from readme import CERTIFY, example
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.planning import every_crash_point
@@ -154,7 +154,7 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
             )
         return TriedQuery(name, one.query, fed, one.claims, one.expected, one.recovers, str(one.anomaly or ""))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "my_operator.py").write_text(example("def count_words"))
+    (folder / "my_operator.py").write_text(example("def count_words", CERTIFY))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     query = Query(importlib.import_module("my_operator").count_words, mode=OutputMode.UPDATE, key=("word",))

@@ -19,7 +19,7 @@ from typing import Any, cast
 import pytest
 
 from asking import Ask
-from readme import example
+from readme import FAULT_SCENARIO, example
 from streamproof.harness.command_line import clusters, diagnosis
 from streamproof.harness.command_line.cli import TO_BEGIN
 from streamproof.harness.command_line.progress_line import WorkingLine
@@ -193,8 +193,8 @@ def test_the_current_directory_can_be_imported(module: Callable[..., str]) -> No
     assert json.loads(ended.stdout)["origin"] == f"{name}:mine"
 
 
-def test_the_example_of_the_readme_runs(ask: Ask) -> None:
-    Path("my_faults.py").write_text(example("def crash_after_a_checkpoint"))
+def test_the_scenario_of_the_how_to_runs(ask: Ask) -> None:
+    Path("my_faults.py").write_text(example("def crash_after_a_checkpoint", FAULT_SCENARIO))
     answer = ask("run", "my_faults:crash_after_a_checkpoint", "--cluster", "simulated")
     assert answer.status == 2, "durations mean nothing in the simulator"
     assert "rollback-recovery-repeating   HOLDS" in answer.out

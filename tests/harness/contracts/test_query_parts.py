@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import streamproof
-from readme import example
+from readme import CERTIFY, example
 from streamproof import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.contracts.query import RunFolders
 from streamproof.harness.contracts.query_parts import ROCKSDB, STATE_STORE, as_it_comes
@@ -201,7 +201,7 @@ def test_modes_and_keys_that_are_none_are_refused() -> None:
 
 def test_the_queries_of_the_readme_are_as_it_says() -> None:
     made: dict[str, Any] = {"my_transform": as_it_comes}
-    exec(example("def upsert"), made)
+    exec(example("def upsert", CERTIFY), made)
     assert made["upserted"].batch_events == 50
     assert made["small"]().events == 100
     configuration = made["delta"].configuration
