@@ -96,11 +96,14 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
     seen: set[tuple[Point, Side, str]] = set()
     plan = []
     states = {""}
+    first: dict[tuple[Point, Side, str], Passed] = {}
     for one in profile.passed:
         point, side = one.address.point, one.address.side
         crash = crash_at(profile, one, Victim.DRIVER)
         at = point, side, crash.place
         if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
+            # How often one worker comes to a line hangs on which partitions it is given: all come to it once.
+            first.setdefault(at, one)
             has_python = profile.python if point in _ANYWHERE else profile.python_at_end
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
             if crash.line is not None:
@@ -112,7 +115,7 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
                 # What is around the worker comes to the same: the code is in it.
                 there = [Victim.PYTHON] if Victim.PYTHON in wanted else wanted[:1]
             seen.add(at)
-            plan += [Planned(crash_at(profile, one, victim)) for victim in there]
+            plan += [Planned(crash_at(profile, first[at], victim)) for victim in there]
     return plan
 
 

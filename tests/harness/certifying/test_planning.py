@@ -257,6 +257,13 @@ def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_
     ]
 
 
+def test_a_worker_dies_the_first_time_at_a_line_since_a_cluster_gives_each_worker_other_partitions() -> None:
+    also = lines_of(0, "m.f:9#1", "m.f:1#1", "m.f:1#2", actor=TASK, states=("a", "a", "b"))
+    profile = profile_of(life([done(0, python=True)], also=also))
+    keys = [key for _, key in planned_lines(of_nodes(profile, [Victim.PYTHON]))]
+    assert keys == ["0/m.f:9#1", "0/m.f:1#1"]
+
+
 def test_a_crash_at_a_line_says_which_and_its_text() -> None:
     (line,) = lines_of(3, "sinks.write:17 calls sqlite3.Connection.commit#2")
     crash = crash_at(profile_of(life(FIVE)), line, Victim.DRIVER)
