@@ -143,6 +143,8 @@ class _Drawn:
     arrows: list[MessageArrow] = field(default_factory=list)
     placed: dict[Life, int] = field(default_factory=dict)
     delivered: int = 0
+    under: dict[tuple[str, Life], dict[int, Derivation | None]] = field(default_factory=lambda: defaultdict(dict))
+    """(slice, life of a receiver) -> what that has taken from it under each number, whoever spoke for the slice."""
 
 
 class _Diagram:
@@ -334,6 +336,7 @@ class _Diagram:
         life = (what.slice, what.incarnation)
         intake = next(self._intakes[life])
         self._drawn.taken[life] = self._drawn.taken.get(life, 0) + len(intake.derivations)
+        self._drawn.under[what.upstream, life].update(zip(intake.seqs, intake.derivations, strict=True))
         heard = self._drawn.heard[life]
         heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
         inside = self._is_drawn(at)
@@ -351,6 +354,8 @@ class _Diagram:
     def _delivered(self, at: int, what: Delivered) -> None:
         delivery = next(self._deliveries[what.channel])
         self._drawn.delivered += len(what.rows)
+        numbered = zip((event.seq for event in what.rows), delivery.derivations, strict=True)
+        self._drawn.under[what.channel.partition(">")[0], (what.sink, 1)].update(numbered)
         if not self._is_drawn(at):
             return
         derivations = [one for one in delivery.derivations if one is not None]
@@ -474,9 +479,22 @@ class _Diagram:
             numbers = _numbers([seq for seq, _ in lost])
             roots = frozenset(root_of(derivation) for _, derivation in lost)
             said = f"{numbers} from {_said(sender)} to {_said((to, there[0][1]))}, which nobody took"
+            said += self._taken_instead(lost, sender[0], lives)
             yield MessageArrow(
                 self._lines[sender], step, self._lines[there[0]], None, said, numbers, roots, again=False
             )
+
+    def _taken_instead(self, lost: Sequence[tuple[int, Derivation]], sender: str, lives: Sequence[Life]) -> str:
+        """Who has taken the same from another that speaks for the sender, or something else under the same numbers."""
+        same, other = [], []
+        for life in lives:
+            known = self._drawn.under[sender, life]
+            if all(seq in known and known[seq] == derivation for seq, derivation in lost):
+                same.append(life)
+            elif numbers := [seq for seq, derivation in lost if known.get(seq, derivation) != derivation]:
+                other.append(f"; under {_numbers(numbers)}, {_said(life)} took something else")
+        took = f"; {', '.join(map(_said, same))} took the same from another" if same else ""
+        return took + "".join(other)
 
     # States
 

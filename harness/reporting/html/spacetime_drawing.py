@@ -95,6 +95,16 @@ class Drawing:
     def height(self) -> float:
         return TOP + ROW * len(self.diagram.lines) + FOOT
 
+    @property
+    def foot(self) -> float:
+        """Where what happens to no slice stands, such as that a node is missed."""
+        return self.height - FOOT / 2
+
+    @property
+    def foot_name(self) -> str:
+        """Empty where nothing stands there."""
+        return _foot_name(self.diagram)
+
     def x(self, step: int) -> float:
         return self.gutter + 14 + (max(step, -1) + 1) * self.column
 
@@ -111,7 +121,7 @@ class Drawing:
     def steps(self) -> Iterator[DrawnStep]:
         for number, step in enumerate(self.diagram.steps):
             if step.line is None:
-                yield DrawnStep(step, number, self.x(number), self.height - FOOT / 2, "", None, None)
+                yield DrawnStep(step, number, self.x(number), self.foot, "", None, None)
                 continue
             source = None if step.from_step is None or step.from_step < 0 else self.diagram.steps[step.from_step]
             from_y = None if source is None or source.line is None else self.y(source.line)
@@ -173,10 +183,14 @@ def _clock(at: int, digits: int, diagram: SpaceTime) -> str:
     return f"{at / 1e3:,.2f} ms" if length < 1_000_000 and at < 1_000_000 else f"{at / 1e6:.{digits}f} s"
 
 
+def _foot_name(diagram: SpaceTime) -> str:
+    return "machines" if any(step.line is None for step in diagram.steps) else ""
+
+
 def drawing(diagram: SpaceTime, harmed: Sequence[HarmedInput] = ()) -> Drawing:
     count = len(diagram.steps)
     column = next((width for upto, width in _WIDTHS if count <= upto), _NARROW)
-    longest = max((len(line.name) for line in diagram.lines), default=0)
+    longest = max(map(len, (_foot_name(diagram), *(line.name for line in diagram.lines))))
     return Drawing(diagram, tuple(harmed), longest * _CHARACTER + 16, column)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,17 @@ import pytest
 from asking import Ask
 from pages_read import PageRead, assert_sound, read_page
 from simulation import WORKLOADS
-from streamproof import Scenario, at_least_once, crash, events, exactly_once, gap, passive_replication, trace
+from streamproof import (
+    Scenario,
+    active_replication,
+    at_least_once,
+    crash,
+    events,
+    exactly_once,
+    gap,
+    passive_replication,
+    trace,
+)
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Anomaly
@@ -22,6 +33,7 @@ from streamproof.harness.recording.history import History
 from streamproof.harness.reporting.html.affected import harmed_inputs, root_of
 from streamproof.harness.reporting.html.holding import inputs_said
 from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, spacetime
+from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
 from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -63,6 +75,26 @@ def losing() -> tuple[SpaceTime, Judgement, Reexecution]:
 @pytest.fixture(scope="module")
 def repeating() -> tuple[SpaceTime, Judgement, Reexecution]:
     return drawn(REPEATING)
+
+
+def test_what_nobody_took_says_who_took_the_same_or_something_else_under_its_number() -> None:
+    copies, _, _ = drawn(Scenario(active_replication(trace(parallelism=1)), NUMBERED))
+    untaken = [arrow.said for arrow in copies.arrows if arrow.arrives is None and "to sink-0" in arrow.said]
+    assert untaken
+    assert all(said.endswith("which nobody took; sink-0#1 took the same from another") for said in untaken)
+    broken = Registry().mutants["amnesia-continuing-the-numbering"].make(trace(parallelism=1), events(8))
+    mistaken, _, _ = drawn(Scenario(broken, replace(NUMBERED, rate=1_000), [crash("relay-0").after(events(13))]))
+    untaken = [arrow.said for arrow in mistaken.arrows if arrow.arrives is None]
+    assert any("which nobody took; under #5–#8, trace-0#1 took something else" in said for said in untaken), untaken
+
+
+def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
+    losing: tuple[SpaceTime, Judgement, Reexecution],
+) -> None:
+    diagram, _, _ = losing
+    assert ">machines</text>" in drawing_svg(drawing(diagram), "")
+    calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
+    assert "machines" not in drawing_svg(drawing(calm), "")
 
 
 def test_every_life_has_a_line_and_the_dead_one_ends_at_its_crash(
