@@ -19,6 +19,8 @@ from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
 from ...recording.history import FaultHealed, FaultStruck, History, NodeGone, Placed
 from ...recording.records import (
+    Adopted,
+    Changed,
     CheckpointDurable,
     CheckpointTaken,
     Closed,
@@ -96,6 +98,8 @@ class MessageArrow:
     roots: frozenset[Root]
     again: bool
     """Whether it had been made before the channel was opened."""
+    instead: bool = False
+    """Nobody took it, and a receiver took something else under its numbers."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +313,14 @@ class _Diagram:
                     f"{_said(life)} refuses {what.message} of {what.peer}#{what.peer_incarnation}, which was replaced"
                 )
                 self._add(at, life, StepSign.WORD, said)
+            case Changed():
+                said = f"{what.actor}#{what.incarnation} changes {what.member}, after {what.since:,} inputs"
+                settings = ", ".join(f"{name} = {value!r}" for name, value in what.settings.items())
+                self._add(at, None, StepSign.WORD, f"{said}: {settings or 'as declared'} (change {what.number})")
+            case Adopted():
+                life = (what.slice, what.incarnation)
+                said = f"{_said(life)} goes by change {what.number}, after {what.position:,} inputs"
+                self._add(at, life, StepSign.WORD, said)
             case FaultStruck():
                 self._struck(at, what)
             case FaultHealed():
@@ -479,22 +491,34 @@ class _Diagram:
             numbers = _numbers([seq for seq, _ in lost])
             roots = frozenset(root_of(derivation) for _, derivation in lost)
             said = f"{numbers} from {_said(sender)} to {_said((to, there[0][1]))}, which nobody took"
-            said += self._taken_instead(lost, sender[0], lives)
+            same, other = self._taken_instead(lost, sender[0], lives)
+            said += f"; {same} took the same from another" if same else ""
+            said += "".join(f"; {one}" for one in other)
             yield MessageArrow(
-                self._lines[sender], step, self._lines[there[0]], None, said, numbers, roots, again=False
+                self._lines[sender],
+                step,
+                self._lines[there[0]],
+                None,
+                said,
+                numbers,
+                roots,
+                again=False,
+                instead=bool(other),
             )
 
-    def _taken_instead(self, lost: Sequence[tuple[int, Derivation]], sender: str, lives: Sequence[Life]) -> str:
-        """Who has taken the same from another that speaks for the sender, or something else under the same numbers."""
+    def _taken_instead(
+        self, lost: Sequence[tuple[int, Derivation]], sender: str, lives: Sequence[Life]
+    ) -> tuple[str, list[str]]:
+        """Who has taken the same from another that speaks for the sender, and who something else under the same
+        numbers."""
         same, other = [], []
         for life in lives:
             known = self._drawn.under[sender, life]
             if all(seq in known and known[seq] == derivation for seq, derivation in lost):
-                same.append(life)
+                same.append(_said(life))
             elif numbers := [seq for seq, derivation in lost if known.get(seq, derivation) != derivation]:
-                other.append(f"; under {_numbers(numbers)}, {_said(life)} took something else")
-        took = f"; {', '.join(map(_said, same))} took the same from another" if same else ""
-        return took + "".join(other)
+                other.append(f"under {_numbers(numbers)}, {_said(life)} took something else")
+        return ", ".join(same), other
 
     # States
 
@@ -525,6 +549,8 @@ _SHOWN = (
     Promoted,
     InStep,
     Refused,
+    Changed,
+    Adopted,
 )
 
 

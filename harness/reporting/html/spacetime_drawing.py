@@ -97,7 +97,7 @@ class Drawing:
 
     @property
     def foot(self) -> float:
-        """Where what happens to no slice stands, such as that a node is missed."""
+        """Where what happens to no slice stands: a node is missed, a coordinator has decided."""
         return self.height - FOOT / 2
 
     @property
@@ -142,7 +142,12 @@ class Drawing:
                 x2 = self.x(arrow.arrives)
             style = " ".join(
                 word
-                for word, said in (("again", arrow.again), ("lost", arrow.arrives is None), ("harmed", bool(harmed)))
+                for word, said in (
+                    ("again", arrow.again),
+                    ("lost", arrow.arrives is None),
+                    ("instead", arrow.instead),
+                    ("harmed", bool(harmed)),
+                )
                 if said
             )
             numbers = arrow.numbers if harmed or not several else ""
@@ -184,7 +189,7 @@ def _clock(at: int, digits: int, diagram: SpaceTime) -> str:
 
 
 def _foot_name(diagram: SpaceTime) -> str:
-    return "machines" if any(step.line is None for step in diagram.steps) else ""
+    return "beside" if any(step.line is None for step in diagram.steps) else ""
 
 
 def drawing(diagram: SpaceTime, harmed: Sequence[HarmedInput] = ()) -> Drawing:

@@ -86,15 +86,27 @@ def test_what_nobody_took_says_who_took_the_same_or_something_else_under_its_num
     mistaken, _, _ = drawn(Scenario(broken, replace(NUMBERED, rate=1_000), [crash("relay-0").after(events(13))]))
     untaken = [arrow.said for arrow in mistaken.arrows if arrow.arrives is None]
     assert any("which nobody took; under #5–#8, trace-0#1 took something else" in said for said in untaken), untaken
+    assert not any(arrow.instead for arrow in copies.arrows)
+    assert any(arrow.instead for arrow in mistaken.arrows)
 
 
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
     losing: tuple[SpaceTime, Judgement, Reexecution],
 ) -> None:
     diagram, _, _ = losing
-    assert ">machines</text>" in drawing_svg(drawing(diagram), "")
+    assert ">beside</text>" in drawing_svg(drawing(diagram), "")
     calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
-    assert "machines" not in drawing_svg(drawing(calm), "")
+    assert ">beside</text>" not in drawing_svg(drawing(calm), "")
+
+
+def test_changes_of_settings_are_told_by_who_decides_and_by_who_goes_by_them() -> None:
+    named = Registry().scenario("scaled:30/15@order.turns-by-load")
+    diagram, _, _ = drawn(replace(named.scenario, faults=()))
+    said = [step.said for step in diagram.steps]
+    assert any(
+        re.fullmatch(r"adjuster#1 changes chain-0, after \d+ inputs: weights = .* \(change 1\)", one) for one in said
+    )
+    assert any(re.fullmatch(r"chain-0#1 goes by change 1, after \d+ inputs", one) for one in said)
 
 
 def test_every_life_has_a_line_and_the_dead_one_ends_at_its_crash(

@@ -40,7 +40,15 @@ def test_what_cannot_be_seen_is_shown() -> None:
 
 
 def test_it_is_shown_wherever_a_template_puts_it() -> None:
-    drawing = {"lines": list, "times": list, "arrows": list, "steps": list, "width": 1.0, "height": 1.0}
+    drawing = {
+        "lines": list,
+        "times": list,
+        "arrows": list,
+        "steps": list,
+        "width": 1.0,
+        "height": 1.0,
+        "foot_name": "",
+    }
     text = render("spacetime.svg.jinja", drawing=drawing, title=f"<{UNSEEN}>", alone=True)
     assert "&lt;\u2400\u2407\u241b[31m" in text
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
