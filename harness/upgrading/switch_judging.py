@@ -24,7 +24,7 @@ from ..judging.references import REFERENCES, SINK, collate_references
 from ..judging.shapes import OutputMode, OutputShape, text_of
 from ..judging.tables import Deviation, Table, compare_tables, table_of
 from ..judging.unkeyed_outputs import unkeyed_table
-from ..recording.history import Aborted, History, LifeFailed
+from ..recording.history import Aborted, History, LifeFailed, Placed
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped, Started, Taken
 from .outcomes import Basis, UpgradeOutcome
 
@@ -102,14 +102,21 @@ def _of_failed(
     if given_up.silent is not None:
         silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
         return UpgradeOutcome.CRASH_LOOP, silence
-    if not failed:
+    last = failed[-1] if failed else None
+    if last is None or last.incarnation != last_life(history):
+        # What ended the last of its lives was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
-    last = failed[-1]
-    if did:
-        return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
+    if did:
+        return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     return UpgradeOutcome.REFUSED, last.why
+
+
+def last_life(history: History) -> int:
+    """The incarnation of the last life of the driver that was begun; 0: none was."""
+    placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
+    return max((one.incarnation for one in placed), default=0)
 
 
 def done_by(history: History, since: int, changed: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from streamproof.harness.recording.history import (
     FaultStruck,
     History,
     LifeFailed,
+    Placed,
     Proof,
     Stamp,
     TimelineEntry,
@@ -50,6 +51,7 @@ def judged(
     basis: Basis = Basis.ALL,
     failed: Sequence[int] = (),
     gave_up: str = "",
+    lives: int | None = None,
     silent: int | None = None,
     bit: bool = True,
     changed: Sequence[str] = (),
@@ -57,7 +59,8 @@ def judged(
     read: Mapping[str, int] | None = None,
     done: Sequence[int] = (),
 ) -> SwitchJudgement:
-    """`failed` are the incarnations that ended by an error, `other` is what the second reference run gave."""
+    """`failed` are the incarnations that ended by an error, `lives` is how many there were of the version that went on
+    (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
     records: list[Stamped] = []
 
     def note(record: Record) -> None:
@@ -75,11 +78,12 @@ def judged(
         note(delivered(SINK, batch, rows, 1))
     restored = (1, committed) if committed >= 0 else None
     number = SINCE
-    for number in range(SINCE, SINCE + max(1, len(failed))):
+    timeline: list[TimelineEntry] = [struck(bit)]
+    for number in range(SINCE, SINCE + max(1, len(failed) if lives is None else lives)):
         note(Started(DRIVER, number, restored, row_number(committed + 1, 0)))
+        timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
     for batch, rows in new.items():
         note(delivered(SINK, batch, rows, number))
-    timeline: list[TimelineEntry] = [struck(bit)]
     timeline += [LifeFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
     if gave_up:
         timeline.append(Aborted(Stamp(90), gave_up, silent))
@@ -194,6 +198,21 @@ def test_one_that_has_committed_or_written_to_its_own_sink_is_no_refusal() -> No
     for path in ("checkpoint/commits/1", "sink/part-0.json"):
         found = judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=(path,))
         assert found.outcome is UpgradeOutcome.CRASH_LOOP, path
+
+
+def test_one_that_failed_and_was_then_ended_from_outside_is_unknown() -> None:
+    after_rows = judged(OLD, {1: {"a": 2}}, failed=(2,), lives=2, gave_up="stall: no memory", changed=("sink/x",))
+    before_any = judged(OLD, {}, failed=(2, 3), lives=3, gave_up="stall: no memory")
+
+    for found in (after_rows, before_any):
+        assert (found.outcome, found.why) == (UpgradeOutcome.UNKNOWN, "stall: no memory"), found
+
+
+def test_one_that_did_something_and_failed_once_alone_is_unknown() -> None:
+    found = judged(OLD, {}, failed=(2,), gave_up="stall", changed=("checkpoint/commits/1",))
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "failed once" in found.why
 
 
 def test_one_that_gives_no_sign_of_work_is_in_a_crash_loop() -> None:
