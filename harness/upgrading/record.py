@@ -10,7 +10,7 @@ runs/<name>/       the run folders
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ from ..judging.shapes import OutputShape
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.folder import read_description, read_history, write_json
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
-from .switch_judging import Sides, SwitchJudgement, judge_switch
+from .switch_judging import Sides, SwitchJudgement, judge_switch, sides_beside
 
-VERSION: Final = 1
+VERSION: Final = 2
 UPGRADE_FILE: Final = "upgrade.json"
 
 
@@ -94,10 +94,18 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         status = exit_status_of(self.switched, self.unjudgeable, self.on_state)
         return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and self.not_tried else status
 
+    def before(self, one: Switched) -> SideRecord:
+        return self.old if one.way is Way.UPGRADE else self.new
+
+    def after(self, one: Switched) -> SideRecord:
+        """The version that went on."""
+        return self.new if one.way is Way.UPGRADE else self.old
+
     def sides(self, one: Switched) -> Sides:
-        """Of the version that went on."""
-        before, after = (self.old, self.new) if one.way is Way.UPGRADE else (self.new, self.old)
-        return Sides(before.shape, after.shape, one.since, self.basis, self.last_counting)
+        return Sides(self.before(one).shape, self.after(one).shape, one.since, self.basis, self.last_counting)
+
+    def sides_beside(self, one: Switched, aside: Aside) -> Sides:
+        return sides_beside(one.way, self.before(one).shape, aside.since, self.basis, self.last_counting)
 
 
 def write_upgrade(folder: Path, record: UpgradeRecord) -> None:
@@ -144,12 +152,12 @@ class RejudgedUpgrade:
 
 
 def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrade:
-    """Judge each of its runs again, without the code of either version. Raises what `read_upgrade` raises, and
-    InvalidHistory for a run that cannot be judged."""
+    """Judge each of its runs again, those beside among them, without the code of either version. Raises what
+    `read_upgrade` raises, and InvalidHistory for a run that cannot be judged."""
     record = read_upgrade(folder)
-    differences: list[str] = []
-    now = tuple(_again(folder, record, one, oracles, differences) for one in record.switched)
-    return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(differences))
+    again = _Again(folder, record, oracles)
+    now = tuple(map(again.switched, record.switched))
+    return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(again.differences))
 
 
 def judge_switched(
@@ -159,20 +167,46 @@ def judge_switched(
     return judge_switch(read_history(folder), sides, guarantees, oracles, changed)
 
 
-def _again(
-    folder: Path, record: UpgradeRecord, one: Switched, oracles: Mapping[str, Oracle], differences: list[str]
-) -> Switched:
-    after = record.new if one.way is Way.UPGRADE else record.old
-    run = folder / one.folder
-    if read_description(run).subject != msgspec.json.decode(msgspec.json.encode(after.subject)):
-        differences.append(f"{one.folder} is a run of another query")
-    judged = judge_switched(run, record.sides(one), record.guarantees, oracles, one.changed)
-    if (judged.outcome, judged.committed) != (one.outcome, one.committed):
-        differences.append(
-            f"{one.folder}: {judged.outcome} from batch {judged.committed + 1} on by its record, and {one.outcome} "
-            f"from batch {one.committed + 1} on in {UPGRADE_FILE}"
-        )
-    return with_judgement(one, judged, one.aside)
+@dataclass
+class _Again:
+    """An upgrade that is judged again, run by run."""
+
+    folder: Path
+    record: UpgradeRecord
+    oracles: Mapping[str, Oracle]
+    differences: list[str] = field(default_factory=list)
+    judged: dict[str, SwitchJudgement] = field(default_factory=dict)
+    """Of each run beside: several states can have the word of one."""
+
+    def switched(self, one: Switched) -> Switched:
+        self._check_subject(one.folder, self.record.after(one))
+        judged = self._judge(one.folder, self.record.sides(one), one.changed)
+        if (judged.outcome, judged.committed) != (one.outcome, one.committed):
+            self.differences.append(
+                f"{one.folder}: {judged.outcome} from batch {judged.committed + 1} on by its record, and {one.outcome} "
+                f"from batch {one.committed + 1} on in {UPGRADE_FILE}"
+            )
+        return with_judgement(one, judged, None if one.aside is None else self.aside(one, one.aside))
+
+    def aside(self, one: Switched, aside: Aside) -> Aside:
+        if aside.folder not in self.judged:
+            self._check_subject(aside.folder, self.record.before(one))
+            judged = self._judge(aside.folder, self.record.sides_beside(one, aside), aside.changed)
+            self.judged[aside.folder] = judged
+            if judged.outcome != aside.outcome:
+                self.differences.append(
+                    f"{aside.folder}: {judged.outcome} by its record, and {aside.outcome} in {UPGRADE_FILE}"
+                )
+        judged = self.judged[aside.folder]
+        without = None if aside.without is None else self.aside(one, aside.without)
+        return msgspec.structs.replace(aside, outcome=judged.outcome, why=judged.why, without=without)
+
+    def _check_subject(self, folder: str, side: SideRecord) -> None:
+        if read_description(self.folder / folder).subject != msgspec.json.decode(msgspec.json.encode(side.subject)):
+            self.differences.append(f"{folder} is a run of another query")
+
+    def _judge(self, folder: str, sides: Sides, changed: Sequence[str]) -> SwitchJudgement:
+        return judge_switched(self.folder / folder, sides, self.record.guarantees, self.oracles, changed)
 
 
 def with_judgement(one: Switched, judged: SwitchJudgement, aside: Aside | None) -> Switched:

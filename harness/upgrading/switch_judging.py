@@ -26,7 +26,7 @@ from ..judging.tables import Deviation, Table, compare_tables, table_of
 from ..judging.unkeyed_outputs import unkeyed_table
 from ..recording.history import Aborted, History, LifeFailed, Placed
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped, Started, Taken
-from .outcomes import Basis, UpgradeOutcome
+from .outcomes import Basis, UpgradeOutcome, Way
 
 KEY = "key"
 """Where rows are recorded by key, what the column with it is called."""
@@ -45,6 +45,14 @@ class Sides:
     basis: Basis
     last_counting: int
     """The last batch whose input counts: one must be left for the version that went on."""
+    empty_shows: bool = False
+    """Whether a table that is empty, as it should be, says that nothing is wrong."""
+
+
+def sides_beside(way: Way, before: OutputShape, since: int, basis: Basis, last_counting: int) -> Sides:
+    """Of a version that goes on from a state of its own, or from what another has left of it. The old one has made all
+    of its table by itself; whatever the new one began with, it has gone on from the old one."""
+    return Sides(before, before, since, Basis.ALL if way is Way.UPGRADE else basis, last_counting, True)
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,10 @@ def judge_switch(
 
 
 def committed_before(history: History, since: int) -> int:
-    """The last batch that was committed when the version that went on was started for the first time; -1: none."""
-    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == since)
-    return next((one.restored[1] for one in started if one.restored is not None), -1)
+    """The last batch that was committed by the time the version that went on was started for the first time, whatever
+    it found of that; -1: none."""
+    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation <= since)
+    return max((one.restored[1] for one in started if one.restored is not None), default=-1)
 
 
 def _of_failed(
@@ -239,6 +248,10 @@ def _compared(
     missing = [name for name in (*REFERENCES, DRIVER) if name not in tables]
     if missing:
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, f"the table of {', '.join(missing)} is not in the record")
+    if not any(tables.values()):
+        if sides.empty_shows:
+            return SwitchJudgement(UpgradeOutcome.CONTINUES)
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
     keyed = sides.after.keyed_outputs and not sides.after.reads
     key = (KEY,) if keyed else sides.after.key
     shape = OutputShape(sides.after.mode, key, reads=True)
@@ -255,8 +268,6 @@ def _compared(
     if unknown:
         said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
-    if not tables[DRIVER]:
-        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
     if rows:
         # The claim allows it, as at-least-once allows a row twice.
         allowed = ", ".join(str(one.guarantee) for one in verdicts)

@@ -60,7 +60,7 @@ def _alike(one: Switched) -> object:
 
 def _line(group: Sequence[Switched]) -> OutcomeLine:
     # What the version before does beside is known of some of them.
-    first = next((one for one in group if one.aside is not None), group[0])
+    first = next((one for one in group if one.aside is not None and not one.aside.like), group[0])
     return OutcomeLine(
         first.way,
         first.outcome,
@@ -88,14 +88,21 @@ def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
     elif first.changed:
         yield f"it changed {counted(len(first.changed), 'file')}: {', '.join(first.changed[:3])}"
     if first.aside is not None:
-        yield _beside(first.aside)
+        yield from _beside(first.way, first.aside)
+        alone = first.aside.without if first.aside.after else first.aside
+        if alone is not None and alone.fails:
+            yield "nobody is blamed: it is no better without the change"
     yield from first.notes
 
 
-def _beside(aside: Aside) -> str:
-    what = "the old version, from what it left" if aside.after else "without the change, from the same state"
+def _beside(way: Way, aside: Aside) -> Iterator[str]:
+    who = "old" if way is Way.UPGRADE else "new"
+    what = f"the {who} version, from what it left" if aside.after else "without the change, from the same state"
+    like = " (tried of a state like it)" if aside.like else ""
     why = f": {shortened_why(aside.why)}" if aside.why else ""
-    return f"{what}: {aside.outcome}{why} ({aside.folder})"
+    yield f"{what}{like}: {aside.outcome}{why} ({aside.folder})"
+    if aside.without is not None:
+        yield from _beside(way, aside.without)
 
 
 def shortened_why(text: str) -> str:

@@ -8,7 +8,8 @@
 3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
    or fell into a crash loop, the old version goes on from the same state: who is wrong without any change is not made
    wrong by it.
-4. Where that is asked for, the new version goes on from one state, watched, and the old one from each of its states.
+4. Where that is asked for, the new version goes on from one state, watched, and the old one from each of its states;
+   and where that does not continue, the new one from the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +49,7 @@ from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, Storage
 from ..core.guarantees import Guarantee, exactly_once, recovers
 from ..core.model import Event
 from ..core.places import Places
-from ..core.verdicts import Status
+from ..core.wording import counted
 from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -63,9 +65,10 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
 from .alone import why_unjudgeable
-from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, without_numbers
+from .beside import next_beside, planned_beside, wants_aside, with_borrowed
+from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
-from .switch_judging import Sides, committed_before, table_alone
+from .switch_judging import Sides, committed_before, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
 MINUTES: Final = 10.0
@@ -73,8 +76,8 @@ MINUTES: Final = 10.0
 LIFE_SECONDS: Final = 120.0
 """How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
 state."""
-ASIDES: Final = 2
-"""How often the version before is tried beside, for what looks the same."""
+_FOR_BESIDE: Final = 0.25
+"""How much of the time is kept for the version before, once the one after it has not continued."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
 _SINK: Final = "sink/"
@@ -228,11 +231,13 @@ class _Upgrade:
             with self._timed("upgrades"):
                 tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
             with self._timed("the old version beside"):
-                tried = self._beside(lane, old, tried)
+                tried = self._beside(lane, Way.UPGRADE, old, tried)
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
-                    tried += self._back(lane, old, new, tried)
+                    back = self._back(lane, old, new, tried)
+                with self._timed("the new version beside"):
+                    tried += self._beside(lane, Way.ROLLBACK, new, back)
         return self._record(lane, profile, [one.switched for one in tried], same)
 
     # What it is made of
@@ -353,7 +358,8 @@ class _Upgrade:
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
-            if (self.until is not None and time.monotonic() >= self.until) or (most is not None and len(tried) >= most):
+            kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
+            if self._left() <= kept or (most is not None and len(tried) >= most):
                 why = NO_TIME if most is None or len(tried) < most else f"{most:,} were asked for"
                 self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
                 break
@@ -373,7 +379,7 @@ class _Upgrade:
     ) -> _Tried:
         run = self._next_run(str(way))
         since = crashed.life
-        references = self._reference(lane, way, version, went.life)
+        references = self._reference(lane, _which(way), version, went.life, self.request.basis)
         self._write(run, version, lane, crashed, mates, went.life, references)
         sides = self._sides(way, since)
         judged = judge_switched(
@@ -383,10 +389,9 @@ class _Upgrade:
         switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept)
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
-    def _reference(self, lane: Lane, way: Way, version: UpgradeVersion, life: Attempt) -> list[Stamped]:
+    def _reference(self, lane: Lane, which: str, version: UpgradeVersion, life: Attempt, basis: Basis) -> list[Stamped]:
         """What the version makes alone: of all input, or of what was left of it when it was started."""
-        which = "new" if way is Way.UPGRADE else "old"
-        if self.request.basis is Basis.ALL or life.failure is not None:
+        if basis is Basis.ALL or life.failure is not None:
             return self.alone[which]
         first = life.before[0] if life.before else life
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
@@ -426,51 +431,63 @@ class _Upgrade:
 
     # The version before, beside
 
-    def _beside(self, lane: Lane, old: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
-        """Where the new version has not continued: what the old one comes to."""
-        times: dict[object, int] = {}
-        chosen: dict[int, bool] = {}
-        for place, one in enumerate(tried):
-            switched = one.switched
-            refused = switched.outcome is UpgradeOutcome.REFUSED
-            if switched.status is Status.HOLDS or (refused and switched.clean):
-                continue
-            kind = _kind(switched)
-            if times.get(kind, 0) < ASIDES:
-                times[kind] = times.get(kind, 0) + 1
-                chosen[place] = refused
-        if not chosen:
-            return tried
-        old.lives_in(lane)
+    def _beside(self, lane: Lane, way: Way, before: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
+        """Where a version has not continued: what the one before it comes to."""
         found = list(tried)
-        for number, (place, after) in enumerate(chosen.items()):
-            self._show("the old version beside", number, len(chosen))
-            found[place] = self._aside(lane, old, tried[place], after)
-        return found
+        switched = [one.switched for one in tried]
+        planned = planned_beside(switched)
+        for done in count():
+            place = next_beside(switched)
+            if place is None:
+                break
+            if self._left() <= 0:
+                self._say_unblamed(way, switched)
+                break
+            if not done:
+                before.lives_in(lane)
+            self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
+            switched[place] = self._with_aside(lane, way, before, found[place])
+        return [replace(one, switched=now) for one, now in zip(found, with_borrowed(switched), strict=True)]
 
-    def _aside(self, lane: Lane, old: UpgradeVersion, one: _Tried, after: bool) -> _Tried:
+    def _say_unblamed(self, way: Way, switched: Sequence[Switched]) -> None:
+        unsure = sum(1 for one in with_borrowed(switched) if one.aside is None and wants_aside(one))
+        if unsure:
+            self.not_looked_at.append(
+                f"What the {_which_before(way)} version comes to from {counted(unsure, 'state')} from which the other "
+                f"did not continue, so that nobody is blamed for these: {NO_TIME}."
+            )
+
+    def _with_aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
+        if one.switched.outcome is not UpgradeOutcome.REFUSED:
+            return msgspec.structs.replace(one.switched, aside=self._aside(lane, way, before, one, after=False))
+        aside = self._aside(lane, way, before, one, after=True)
+        if aside.fails:
+            aside = msgspec.structs.replace(aside, without=self._aside(lane, way, before, one, after=False))
+        return msgspec.structs.replace(one.switched, aside=aside)
+
+    def _aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
         crashed, went = one.crashed, one.went
+        number = crashed.life
         if after:
             assert went.left is not None
             put_back(lane, went.left, self.contents)
-            number = crashed.life + len(went.life.before) + 1
+            number += len(went.life.before) + 1
         else:
             lane.store.restore(crashed.state)
-            number = crashed.life
         beside = go_on_in(lane, number, self.contents)
         last = beside.life
+        shape = before.query.shape
+        sides = sides_beside(way, shape, number, self.request.basis, self.last_counting)
+        references = self._reference(lane, _which_before(way), before, last, sides.basis)
         if after:
-            # The whole story: those of the new version that failed, and then the old one.
+            # The whole story: those of the one that failed, and then the one before it.
             last.before = (*went.life.before, went.life, *last.before)
         run = self._next_run("beside")
-        self._write(run, old, lane, crashed, [crashed], last, self.alone["old"])
-        shape = old.query.shape
-        sides = Sides(shape, shape, number, Basis.ALL, self.last_counting)
+        self._write(run, before, lane, crashed, [crashed], last, references)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
         )
-        aside = Aside(run, judged.outcome, judged.why, after)
-        return replace(one, switched=msgspec.structs.replace(one.switched, aside=aside))
+        return Aside(run, number, judged.outcome, judged.why, after, beside.changed)
 
     # And back
 
@@ -505,8 +522,11 @@ class _Upgrade:
         return f"runs/{kind}-{self.runs:04d}"
 
     def _show(self, phase: str, done: int, planned: int) -> None:
-        left = 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
-        self.show(CampaignProgress(phase, done, planned, max(0.0, left)))
+        self.show(CampaignProgress(phase, done, planned, max(0.0, self._left())))
+
+    def _left(self) -> float:
+        """Seconds that are left for trying states this way."""
+        return 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -561,12 +581,13 @@ def _until(profile: Profile, last: int) -> Profile:
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
 
 
-def _kind(one: Switched) -> object:
-    """What looks the same but for numbers."""
-    crash = one.crashes[0]
-    changed = frozenset(without_numbers(path) for path in one.changed)
-    place = () if one.outcome is UpgradeOutcome.REFUSED else (crash.point, crash.side)
-    return one.outcome, place, changed, one.committed < 0
+def _which(way: Way) -> str:
+    """The version that goes on."""
+    return "new" if way is Way.UPGRADE else "old"
+
+
+def _which_before(way: Way) -> str:
+    return "old" if way is Way.UPGRADE else "new"
 
 
 def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:

@@ -58,6 +58,8 @@ def judged(
     claims: Sequence[Guarantee] = (exactly_once(),),
     read: Mapping[str, int] | None = None,
     done: Sequence[int] = (),
+    empty_shows: bool = False,
+    since: int = SINCE,
 ) -> SwitchJudgement:
     """`failed` are the incarnations that ended by an error, `lives` is how many there were of the version that went on
     (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
@@ -80,7 +82,8 @@ def judged(
     number = SINCE
     timeline: list[TimelineEntry] = [struck(bit)]
     for number in range(SINCE, SINCE + max(1, len(failed) if lives is None else lives)):
-        note(Started(DRIVER, number, restored, row_number(committed + 1, 0)))
+        # Whoever is not the first of them finds nothing, where `since` says that it is of another version.
+        note(Started(DRIVER, number, None if SINCE < number == since else restored, row_number(committed + 1, 0)))
         timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
     for batch, rows in new.items():
         note(delivered(SINK, batch, rows, number))
@@ -94,7 +97,9 @@ def judged(
             note(Kept(DRIVER, number, dict(read)))
         note(Ended(DRIVER, number, {"source": [1]}))
         timeline.append(Drained(Stamp(100)))
-    return judge_switch(History(records, timeline), Sides(before, after, SINCE, basis, 2), claims, JUDGES, changed)
+    return judge_switch(
+        History(records, timeline), Sides(before, after, since, basis, 2, empty_shows), claims, JUDGES, changed
+    )
 
 
 def delivered(sink: str, batch: int, rows: Rows, incarnation: int) -> Delivered:
@@ -169,6 +174,20 @@ def test_a_table_without_rows_shows_nothing() -> None:
     empty: Given = {0: {}, 1: {}, 2: {}}
 
     assert judged({}, {}, alone=empty).outcome is UpgradeOutcome.UNKNOWN
+
+
+def test_beside_an_empty_table_shows_that_nothing_is_wrong_without_the_change() -> None:
+    empty: Given = {0: {}, 1: {}, 2: {}}
+
+    assert judged({}, {}, alone=empty, empty_shows=True).outcome is UpgradeOutcome.CONTINUES
+
+
+def test_one_that_goes_on_from_less_than_what_had_been_committed_has_taken_over_nothing() -> None:
+    """As where one that was refused has thrown the checkpoint away."""
+    found = judged(OLD, ALONE, failed=(2,), lives=2, since=3)
+
+    assert (found.outcome, found.committed) == (UpgradeOutcome.UNKNOWN, 0)
+    assert "it processed batch 0 again" in found.why
 
 
 def test_one_that_fails_at_each_start_before_it_has_done_anything_is_refused() -> None:

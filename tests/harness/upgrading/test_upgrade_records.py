@@ -13,8 +13,10 @@ from certified import JUDGES, SUBJECT, crash_at
 from streamproof.harness.contracts.query import SOURCE
 from streamproof.harness.core.errors import ExitStatus, InvalidHistory, UnknownHistoryVersion
 from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.upgrading.again import touched_again
+from streamproof.harness.upgrading.beside import next_beside, with_borrowed
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import (
     VERSION,
@@ -60,6 +62,15 @@ def record(*of: Switched, **more: Any) -> UpgradeRecord:
 
 
 LEFT = ("checkpoint/offsets/2 (new)",)
+LOOP, UNKNOWN = UpgradeOutcome.CRASH_LOOP, UpgradeOutcome.UNKNOWN
+
+
+def beside(outcome: UpgradeOutcome, **more: Any) -> Aside:
+    """What the version before comes to."""
+    return Aside("runs/beside-0002", 3, outcome, **more)
+
+
+FINE = beside(CONTINUES)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +78,80 @@ LEFT = ("checkpoint/offsets/2 (new)",)
     [
         ([switched(CONTINUES)], ExitStatus.HOLDS),
         ([switched(CONTINUES), switched(REFUSED)], ExitStatus.UNKNOWN),
-        ([switched(CONTINUES), switched(WRONG)], ExitStatus.VIOLATED),
-        ([switched(CONTINUES), switched(UpgradeOutcome.CRASH_LOOP)], ExitStatus.VIOLATED),
-        ([switched(CONTINUES), switched(UpgradeOutcome.UNKNOWN)], ExitStatus.UNKNOWN),
+        ([switched(CONTINUES), switched(WRONG, aside=FINE)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(LOOP, aside=FINE)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(UNKNOWN)], ExitStatus.UNKNOWN),
         ([switched(CONTINUES, committed=-1)], ExitStatus.UNKNOWN),
         ([], ExitStatus.UNKNOWN),
-        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", CONTINUES, after=True))], ExitStatus.UNKNOWN),
-        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", REFUSED, after=True))], ExitStatus.VIOLATED),
+        ([switched(REFUSED, changed=LEFT, aside=beside(CONTINUES, after=True))], ExitStatus.UNKNOWN),
+        ([switched(REFUSED, changed=LEFT, aside=beside(REFUSED, after=True, without=FINE))], ExitStatus.VIOLATED),
     ],
 )
 def test_the_worst_of_all_states_decides(of: Sequence[Switched], status: ExitStatus) -> None:
     assert record(*of).exit_status is status
+
+
+@pytest.mark.parametrize("outcome", [WRONG, LOOP])
+@pytest.mark.parametrize("aside", [None, beside(WRONG), beside(REFUSED), beside(LOOP), beside(UNKNOWN)])
+def test_nobody_is_blamed_unless_the_version_before_continues_from_the_same_state(
+    outcome: UpgradeOutcome, aside: Aside | None
+) -> None:
+    assert record(switched(CONTINUES), switched(outcome, aside=aside)).exit_status is ExitStatus.UNKNOWN
+
+
+@pytest.mark.parametrize("without", [None, beside(REFUSED), beside(UNKNOWN)])
+def test_what_one_that_was_refused_leaves_is_not_to_blame_where_the_version_before_fails_without_it(
+    without: Aside | None,
+) -> None:
+    after = beside(REFUSED, after=True, without=without)
+
+    assert record(switched(REFUSED, changed=LEFT, aside=after)).exit_status is ExitStatus.UNKNOWN
+
+
+def test_of_those_that_look_the_same_two_are_tried_beside_and_the_others_take_their_word() -> None:
+    found = [switched(WRONG) for _ in range(4)]
+    places = []
+    while (place := next_beside(found)) is not None:
+        places.append(place)
+        found[place] = switched(WRONG, aside=beside(CONTINUES))
+
+    assert places == [0, 1]
+    assert [one.aside.like for one in with_borrowed(found) if one.aside is not None] == [False, False, True, True]
+    assert {one.status for one in with_borrowed(found)} == {Status.VIOLATED}
+
+
+def test_of_those_that_look_the_same_all_are_tried_beside_where_one_is_no_better_without_the_change() -> None:
+    found = [switched(WRONG) for _ in range(4)]
+    outcomes = iter([CONTINUES, WRONG, CONTINUES, CONTINUES])
+    while (place := next_beside(found)) is not None:
+        found[place] = switched(WRONG, aside=beside(next(outcomes)))
+
+    assert [one.status is Status.VIOLATED for one in found] == [True, False, True, True]
+
+
+def test_each_kind_is_tried_beside_before_any_is_tried_again() -> None:
+    found = [switched(LOOP), switched(LOOP), switched(WRONG), switched(REFUSED), switched(CONTINUES)]
+    places = []
+    while (place := next_beside(found)) is not None:
+        places.append(place)
+        found[place] = switched(found[place].outcome, aside=FINE)
+
+    assert places == [2, 0, 1]
+
+
+def test_those_that_nobody_had_time_for_take_the_word_of_one_that_is_no_better_without_the_change() -> None:
+    found = with_borrowed([switched(WRONG, aside=FINE), switched(WRONG, aside=beside(WRONG)), switched(WRONG)])
+
+    assert [one.status for one in found] == [Status.VIOLATED, Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_that_nobody_is_blamed_is_told() -> None:
+    (line,) = outcome_lines(record(switched(WRONG, aside=beside(WRONG, why="a twice"))))
+
+    assert line.more == (
+        "without the change, from the same state: silently wrong: a twice (runs/beside-0002)",
+        "nobody is blamed: it is no better without the change",
+    )
 
 
 def test_what_was_not_tried_leaves_it_unknown() -> None:
@@ -106,7 +180,7 @@ def test_states_from_which_the_same_came_about_are_told_together_the_worst_first
 
 
 def test_what_one_that_was_refused_has_left_and_what_the_old_version_makes_of_it_is_told() -> None:
-    aside = Aside("runs/beside-0002", CONTINUES, after=True)
+    aside = beside(CONTINUES, after=True)
     (line,) = outcome_lines(record(switched(REFUSED, changed=LEFT, aside=aside)))
 
     assert line.more == (
