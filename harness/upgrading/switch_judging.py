@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.addresses import DRIVER
+from ..core.errors import InvalidHistory
 from ..core.guarantees import Guarantee
 from ..core.model import Value
 from ..core.verdicts import SAMPLE, Status
@@ -75,7 +76,7 @@ def judge_switch(
 ) -> SwitchJudgement:
     """`changed` is what a version that failed has changed in the folders, by path.
 
-    Raises UnknownName for a guarantee without an oracle, InvalidHistory for rows that are none.
+    Raises UnknownName for a guarantee without an oracle.
     """
     committed = committed_before(history, sides.since)
     failed = [one for one in history.timeline if isinstance(one, LifeFailed) and one.incarnation >= sides.since]
@@ -94,7 +95,12 @@ def judge_switch(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
-    return replace(_compared(history, sides, guarantees, oracles), committed=committed, notes=notes)
+    try:
+        found = _compared(history, sides, guarantees, oracles)
+    except InvalidHistory as error:
+        # Rows that are none, or without their key: what came about from other states is known all the same.
+        found = SwitchJudgement(UpgradeOutcome.UNKNOWN, str(error))
+    return replace(found, committed=committed, notes=notes)
 
 
 def committed_before(history: History, since: int) -> int:

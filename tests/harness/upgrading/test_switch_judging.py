@@ -316,6 +316,26 @@ def test_what_a_consumer_reads_is_compared_row_by_row() -> None:
     assert allowed.rows == ("y twice; it should be there once",)
 
 
+def test_a_table_that_cannot_be_compared_leaves_its_own_state_unknown() -> None:
+    """As a key that the rows do not have, in append mode too, or a count that is none."""
+    keyed = OutputShape(OutputMode.APPEND, ("word",))
+    rows: Given = {0: {'{"other":1}': 1}, 1: {'{"other":2}': 1}}
+    read = OutputShape(OutputMode.APPEND, ("word",), reads=True)
+
+    found = [
+        judged({0: rows[0]}, {1: rows[1]}, alone=rows, before=keyed, after=keyed),
+        judged({}, {}, before=read, after=read, read={"x": 1, "y": 1}),
+        judged({}, {}, before=READ, after=READ, read={"x": -1}),
+    ]
+
+    assert [(one.outcome, one.committed) for one in found] == [(UpgradeOutcome.UNKNOWN, 0)] * 3
+    assert [one.why.partition(":")[0] for one in found] == [
+        "a row has no key column 'word'",
+        "a row of a table is no JSON object",
+        "a table has the row 'x' -1 times; run the query again",
+    ]
+
+
 def test_one_that_began_with_the_first_batch_is_known_as_that() -> None:
     found = judged({}, ALONE, committed=-1)
 
