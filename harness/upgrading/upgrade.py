@@ -60,7 +60,8 @@ from ..judging.references import REFERENCES, SINK
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
-from ..running.run import new_run_id
+from ..running.run import check_scenario, new_run_id
+from ..worlds.embedded.cluster import EmbeddedCluster
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
@@ -126,15 +127,14 @@ def upgrade(
     new = replace(new, query=replace(new.query, batch_events=old.query.batch_events))
     claims = request.claims or tuple(c.guarantee for c in new.query.claims if c.guarantee.name in _ONCE)
     request = replace(request, old=old, new=new, claims=claims or (exactly_once(),))
-    for query in (old.query, new.query):
-        _check(query, request)
-    _check_input(request)
     name = new_run_id(new.query.name)
     path = ROOT / name if folder is None else folder
+    tried = _Upgrade(name, request, path, show)
+    _check(request, tried.last_changed)
     check_unused(path)
     there = path.exists()
     try:
-        record = _Upgrade(name, request, path, show).run()
+        record = tried.run()
         write_upgrade(path, record)
         return path, record
     except BaseException:
@@ -153,19 +153,31 @@ def _prepared(query: Query) -> Query:
     return replace(query, settings={**_SETTINGS, **query.settings})
 
 
-def _check_input(request: UpgradeRequest) -> None:
-    """Raises InvalidScenario."""
-    query, workload = request.old.query, request.workload
-    if touched_again(workload).last_before(query) < 0:
+def _check(request: UpgradeRequest, last_changed: int) -> None:
+    """Raises a UserMistake: first for what is asked for, and then for what the machine lacks."""
+    queries = (request.old.query, request.new.query)
+    scenarios = [Scenario(query, request.workload, claims=request.claims) for query in queries]
+    for scenario in scenarios:
+        check(scenario, Places(()), request.registry.faults, request.registry.oracles)
+    for query in queries:
+        _check_query(query, request)
+    if strange := [claim for claim in request.claims if claim.name not in _ONCE]:
         raise InvalidScenario(
-            f"an input of {workload.events:,} events is no whole batch of {query.batch_events:,}, so nothing would be "
-            "committed before the change: give it more events, or the query a smaller batch_events"
+            f"an upgrade is judged by its table alone, which says nothing of {strange[0]}; what can be claimed of it: "
+            f"{', '.join(sorted(_ONCE))}"
         )
+    if last_changed < 0:
+        raise InvalidScenario(
+            f"an input of {request.workload.events:,} events is no whole batch of {queries[0].batch_events:,}, so "
+            "nothing would be committed before the change: give it more events, or the query a smaller batch_events"
+        )
+    for scenario in scenarios:
+        check_scenario(scenario, EmbeddedCluster(), request.registry)
+    for query in queries:
+        supported(chosen_version(query.spark))
 
 
-def _check(query: Query, request: UpgradeRequest) -> None:
-    scenario = Scenario(query, request.workload, claims=request.claims)
-    check(scenario, Places(()), request.registry.faults, request.registry.oracles)
+def _check_query(query: Query, request: UpgradeRequest) -> None:
     if not query.copyable:
         raise InvalidScenario(
             f"query {query.name!r} keeps something outside of its folders (stores, or a source of its own), which "
@@ -177,7 +189,6 @@ def _check(query: Query, request: UpgradeRequest) -> None:
             f"query {query.name!r} has a table that a consumer reads, of which nobody can say what is of the time "
             "since the change: compare with --reference all, or leave write and read out"
         )
-    supported(chosen_version(query.spark))
 
 
 @dataclass(frozen=True)

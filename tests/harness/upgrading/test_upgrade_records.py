@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,18 @@ def test_each_pair_of_key_and_value_comes_again_at_the_end() -> None:
     assert [(one.key, one.value) for one in events[:10]] == before
     assert sorted((one.key, one.value) for one in events[10:]) == sorted(set(before))
     assert longer.again == len(events) - 10
+
+
+def test_an_input_whose_events_are_spaced_comes_again_too() -> None:
+    spaced = replace(single_words(3, events=100, batch=50), spacing={SOURCE: 10})
+    longer = touched_again(spaced)
+    events = [event for batch in longer.workload.batches(SOURCE) for event in batch]
+    query = replace(query_word_count(), batch_events=5)
+
+    assert len(events) == longer.events == 10 + longer.again
+    assert {later.time - earlier.time for earlier, later in pairwise(events)} == {10}
+    assert longer.last_before(query) == 1
+    assert longer.last_batch(query) == len(query.batches(longer.workload)) - 3
 
 
 def test_the_change_is_made_before_any_key_comes_again() -> None:

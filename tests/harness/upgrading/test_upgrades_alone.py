@@ -3,7 +3,7 @@ looks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 from streamproof.harness.certifying.attempts import Attempt
-from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import ExitStatus, InvalidScenario
+from streamproof.harness.core.errors import ExitStatus, InvalidScenario, MissingTool, Unsupported, UserMistake
+from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.model import Event
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.outcomes import Basis
 from streamproof.harness.upgrading.record import UpgradeRecord
 from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide
 from streamproof.scenarios.query_word_count import query_word_count
@@ -111,10 +113,78 @@ def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.
     assert record.exit_status is ExitStatus.UNKNOWN
 
 
-def test_an_input_that_is_no_batch_is_refused(tmp_path: Path) -> None:
-    side = UpgradeSide(query_word_count())
-    request = UpgradeRequest(side, side, words(3, events=3, batch=3), Registry())
+FED = words(3, events=200, batch=5)
+GOOD = query_word_count()
 
-    with pytest.raises(InvalidScenario, match="an input of 3 events is no whole batch of"):
-        upgrading.upgrade(request, folder=tmp_path / "upgrade")
+
+def write(rows: Any, folders: RunFolders) -> Any:
+    return rows
+
+
+def read(spark: Any, folders: RunFolders) -> Any:
+    return spark
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "said"),
+    [
+        (GOOD, {"workload": words(3, events=3, batch=3)}, "an input of 3 events is no whole batch of"),
+        (GOOD, {"workload": replace(FED, spacing={SOURCE: 300})}, "an input of 200 events is no whole batch of"),
+        (GOOD, {"workload": replace(FED, draw=lambda count, seed: iter(()))}, "draws 0 events instead of 200"),
+        (GOOD, {"claims": (exactly_once_output(),)}, "which says nothing of exactly-once-output"),
+        (replace(GOOD, stores=(Store("db", print),)), {}, "keeps something outside of its folders"),
+        (replace(GOOD, write=write, read=read), {"basis": Basis.SINCE}, "compare with --reference all"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_the_machine_is_looked_at(
+    new: Query, more: Mapping[str, Any], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.chdir(tmp_path)
+    facts: dict[str, Any] = {"workload": FED, "registry": Registry(), **more}
+
+    with pytest.raises(InvalidScenario, match=said):
+        upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "error"),
+    [
+        (GOOD, {}, MissingTool),
+        (replace(GOOD, packages=("kafka",)), {}, MissingTool),
+        (GOOD, {"workload": replace(FED, rate=100)}, Unsupported),
+        (replace(GOOD, packages=("kafka",)), {}, InvalidScenario),
+    ],
+)
+def test_what_the_cluster_cannot_run_is_refused_and_leaves_nothing(
+    new: Query,
+    more: Mapping[str, Any],
+    error: type[UserMistake],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    if error is MissingTool:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.chdir(tmp_path)
+    facts: dict[str, Any] = {"workload": FED, "registry": Registry(), **more}
+
+    with pytest.raises(error):
+        upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_input_is_drawn_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    drawn: list[int] = []
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        drawn.append(count)
+        yield from (("k", str(number)) for number in range(count))
+
+    side = UpgradeSide(GOOD)
+    request = UpgradeRequest(side, side, replace(FED, draw=draw), Registry())
+    with pytest.raises(MissingTool):
+        upgrading.upgrade(request, folder=tmp_path / "upgrade")
+
+    assert drawn == [200]
