@@ -9,17 +9,24 @@ runs/<name>/       the run folders
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
-from ..core.errors import ExitStatus, InvalidHistory, StorageFailed, UnknownHistoryVersion
+from ..core.errors import (
+    DamagedHistory,
+    ExitStatus,
+    InvalidHistory,
+    InvalidScenario,
+    StorageFailed,
+    UnknownHistoryVersion,
+)
 from ..core.guarantees import Guarantee
 from ..judging.oracle import Oracle
-from ..judging.shapes import OutputShape
+from ..judging.shapes import OutputMode, OutputShape
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.folder import read_description, read_history, write_json
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
@@ -36,6 +43,15 @@ class SideRecord(msgspec.Struct, frozen=True):
     subject: dict[str, Any]
     """What the query says of itself, with its code's hash."""
     versions: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return str(self.subject["name"])
+
+    @property
+    def spark(self) -> str:
+        """Its version."""
+        return self.versions["pyspark"]
 
     @property
     def shape(self) -> OutputShape:
@@ -122,19 +138,65 @@ def is_upgrade(folder: Path) -> bool:
 
 
 def read_upgrade(folder: Path) -> UpgradeRecord:
-    """Raises InvalidHistory for what is none, UnknownHistoryVersion for one of another version."""
+    """Raises InvalidHistory for what is none, DamagedHistory for what cannot be read, or does not say what it must, and
+    UnknownHistoryVersion for one of another version."""
     file = folder / UPGRADE_FILE
     try:
         content = file.read_bytes()
+    except OSError as error:
+        raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error
+    try:
         found = msgspec.json.decode(content)
         version = found.get("version") if isinstance(found, dict) else None
         if version != VERSION:
             raise UnknownHistoryVersion(f"{file} has version {version!r}; this streamproof reads version {VERSION}")
-        return msgspec.convert(found, UpgradeRecord)
-    except OSError as error:
-        raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error
-    except msgspec.MsgspecError as error:
-        raise InvalidHistory(f"{file} is damaged: {error}; get it again from where it came from") from error
+        record = msgspec.convert(found, UpgradeRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(file, str(error)) from error
+    if why := next(_why_damaged(record), ""):
+        raise _damaged(file, why)
+    return record
+
+
+def _damaged(file: Path, why: str) -> DamagedHistory:
+    return DamagedHistory(f"{file} is damaged: {why}; get it again from where it came from")
+
+
+def _why_damaged(record: UpgradeRecord) -> Iterator[str]:
+    """What its types do not say."""
+    for which, side in (("old", record.old), ("new", record.new)):
+        yield from (f"of the {which} version, {why}" for why in _why_side_damaged(side))
+    for claim in record.claims:
+        try:
+            claim.as_guarantee()
+        except InvalidScenario as error:
+            yield str(error)
+    for one in record.switched:
+        if not one.crashes:
+            yield f"{one.folder} is the run of no crash (crashes=[])"
+        asides = (one.aside, None if one.aside is None else one.aside.without)
+        for folder in (one.folder, *(aside.folder for aside in asides if aside is not None)):
+            place = PurePosixPath(folder)
+            if place.parts[:1] != ("runs",) or len(place.parts) != 2 or ".." in place.parts or "\0" in folder:
+                yield f"folder={folder!r} is none of its runs, as runs/upgrade-0001 is"
+
+
+def _why_side_damaged(side: SideRecord) -> Iterator[str]:
+    subject = side.subject
+    wanted: dict[str, type] = {"name": str, "mode": str, "key": list, "reads": bool}
+    for name, kind in wanted.items():
+        if name not in subject:
+            yield f"subject has no {name!r}"
+        elif not isinstance(subject[name], kind):
+            yield f"subject has {name}={subject[name]!r}"
+    if subject.get("mode") not in list(OutputMode):
+        yield f"subject has mode={subject.get('mode')!r}; there are: {', '.join(OutputMode)}"
+    if any(not isinstance(column, str) for column in subject.get("key", ())):
+        yield f"subject has key={subject['key']!r}"
+    if not isinstance(subject.get("code", {}), dict):
+        yield f"subject has code={subject['code']!r}"
+    if "pyspark" not in side.versions:
+        yield "versions has no 'pyspark'"
 
 
 @dataclass(frozen=True)

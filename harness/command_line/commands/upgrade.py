@@ -220,7 +220,7 @@ def upgrade_screen(record: UpgradeRecord, folder: Path, differences: Sequence[st
     from ...upgrading.telling import caveats, outcome_lines
 
     styles = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
-    old, new = (f"{side.subject['name']} on Spark {side.versions['pyspark']}" for side in (record.old, record.new))
+    old, new = (f"{side.name} on Spark {side.spark}" for side in (record.old, record.new))
     tried = counted(len(record.switched), "crash state")
     yield Text.assemble((f"{old} -> {new}", "bold"), f"     {tried} tried, of {record.points:,} crash points")
     yield Text(f"  differ in   {', '.join(record.differ_in) or 'nothing that they say of themselves'}")

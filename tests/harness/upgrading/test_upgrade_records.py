@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -12,7 +13,7 @@ import pytest
 
 from certified import JUDGES, SUBJECT, crash_at
 from streamproof.harness.contracts.query import SOURCE
-from streamproof.harness.core.errors import ExitStatus, InvalidHistory, UnknownHistoryVersion
+from streamproof.harness.core.errors import DamagedHistory, ExitStatus, InvalidHistory, UnknownHistoryVersion
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
@@ -20,6 +21,7 @@ from streamproof.harness.upgrading.again import touched_again
 from streamproof.harness.upgrading.beside import next_beside, with_borrowed
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import (
+    UPGRADE_FILE,
     VERSION,
     SideRecord,
     UpgradeRecord,
@@ -203,6 +205,50 @@ def test_one_of_another_version_or_none_is_refused(tmp_path: Path) -> None:
     write_upgrade(tmp_path, record(version=VERSION + 1))
     with pytest.raises(UnknownHistoryVersion, match=str(VERSION + 1)):
         judge_upgrade(tmp_path, JUDGES)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("old", "subject", "name"), ..., "of the old version, subject has no 'name'"),
+        (("new", "subject", "name"), 7, "of the new version, subject has name=7"),
+        (("new", "subject", "mode"), "upside", "mode='upside'"),
+        (("new", "subject", "key"), [1], r"key=\[1\]"),
+        (("new", "subject", "code"), "source", "code='source'"),
+        (("old", "versions", "pyspark"), ..., "of the old version, versions has no 'pyspark'"),
+        (("switched", 0, "crashes"), [], "runs/upgrade-0001 is the run of no crash"),
+        (("switched", 0, "folder"), "runs/../../elsewhere", "folder='runs/../../elsewhere' is none of its runs"),
+        (("switched", 0, "aside", "folder"), "/etc", "folder='/etc' is none of its runs"),
+        (("switched", 0, "outcome"), "went well", "went well"),
+        (("claims", 0, "within"), {}, "amount of nothing"),
+        (("switched",), ..., "switched"),
+    ],
+)
+def test_one_that_is_damaged_is_refused_with_what_is_wrong(
+    where: Sequence[str | int], value: object, said: str, tmp_path: Path
+) -> None:
+    write_upgrade(tmp_path, record(switched(WRONG, aside=FINE)))
+    content = json.loads((tmp_path / UPGRADE_FILE).read_bytes())
+    inside = content
+    for step in where[:-1]:
+        inside = inside[step]
+    if value is ...:
+        del inside[where[-1]]
+    else:
+        inside[where[-1]] = value
+    (tmp_path / UPGRADE_FILE).write_text(json.dumps(content))
+
+    with pytest.raises(DamagedHistory, match=said) as refused:
+        read_upgrade(tmp_path)
+    assert str(tmp_path / UPGRADE_FILE) in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{}", b"null"])
+def test_what_is_no_record_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / UPGRADE_FILE).write_bytes(content)
+
+    with pytest.raises(InvalidHistory, match=UPGRADE_FILE):
+        read_upgrade(tmp_path)
 
 
 def test_files_are_compared_by_what_is_in_them() -> None:
