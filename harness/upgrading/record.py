@@ -43,6 +43,8 @@ class SideRecord(msgspec.Struct, frozen=True):
     subject: dict[str, Any]
     """What the query says of itself, with its code's hash."""
     versions: dict[str, str]
+    settings: dict[str, str] = {}
+    """Spark's, of the session that it ran in, without those that hold secrets."""
 
     @property
     def name(self) -> str:
@@ -79,10 +81,9 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last batch in which the change was made."""
     claims: tuple[SavedClaim, ...]
     seed: int
-    settings: dict[str, str]
     minutes: float
-    points: int
-    """Crash points that were planned, of upgrades."""
+    points: dict[Way, int]
+    """Crash points that were planned."""
     switched: tuple[Switched, ...]
     not_tried: tuple[str, ...] = ()
     """Crash points that were not tried, each with the reason."""

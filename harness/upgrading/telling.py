@@ -110,6 +110,18 @@ def shortened_why(text: str) -> str:
     return one if len(one) <= _LONGEST else f"{one[:_LONGEST]}..."
 
 
+def states_tried(record: UpgradeRecord) -> dict[Way, int]:
+    """From how many states the other version went on, each way that was planned."""
+    return {way: sum(1 for one in record.switched if one.way is way) for way in record.points}
+
+
+def tried_of(record: UpgradeRecord) -> Iterator[str]:
+    """The same in words, with the crash points that left them."""
+    for way, count in states_tried(record).items():
+        back = "" if way is Way.UPGRADE else "back: "
+        yield f"{back}{counted(count, 'crash state')} tried, of {counted(record.points[way], 'crash point')}"
+
+
 def caveats(record: UpgradeRecord) -> Iterator[str]:
     """What would fool whoever reads no more than the outcomes."""
     continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]

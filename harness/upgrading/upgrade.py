@@ -214,6 +214,10 @@ class _Upgrade:
     """What each version makes of all input: the records of its two lives alone."""
     ran: dict[str, dict[str, str]] = field(default_factory=dict)
     """The Spark, the Python and the packages that each version has said it ran on."""
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of the session of each."""
+    points: dict[Way, int] = field(default_factory=dict)
+    """How many were planned."""
     until: float | None = None
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     runs: int = 0
@@ -237,7 +241,7 @@ class _Upgrade:
             same = self._same_table()
             self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, lives)
             if self.unjudgeable:
-                return self._record(lane, profile, [], same)
+                return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
                 tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
@@ -249,7 +253,7 @@ class _Upgrade:
                     back = self._back(lane, old, new, tried)
                 with self._timed("the new version beside"):
                     tried += self._beside(lane, Way.ROLLBACK, new, back)
-        return self._record(lane, profile, [one.switched for one in tried], same)
+        return self._record([one.switched for one in tried], same)
 
     # What it is made of
 
@@ -318,6 +322,7 @@ class _Upgrade:
         lives: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
             version.lives_in(lane)
+            self.settings[which] = lane.settings
             lives[which] = []
             for place, actor in enumerate(REFERENCES):
                 lane.store.clear()
@@ -356,7 +361,9 @@ class _Upgrade:
     ) -> list[_Tried]:
         """The version goes on from each of the states."""
         waiting = []
-        for passed in points_of_the_driver(profile, every_batch=True):
+        points = points_of_the_driver(profile, every_batch=True)
+        self.points[way] = len(points)
+        for passed in points:
             crash = crash_at(profile, passed, Victim.DRIVER)
             if passed.state is None:
                 self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
@@ -547,13 +554,13 @@ class _Upgrade:
         finally:
             self.durations[part] = round(time.monotonic() - before, 1)
 
-    def _record(self, lane: Lane, profile: Profile, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
+    def _record(self, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
         request, workload = self.request, self.input.workload
         java = find_java().version
 
         def side(one: UpgradeSide, which: str) -> SideRecord:
             versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
-            return SideRecord(one.origin, one.query.describe(), versions)
+            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which])
 
         old, new = side(request.old, "old"), side(request.new, "new")
         return UpgradeRecord(
@@ -574,9 +581,8 @@ class _Upgrade:
             last_changed=self.last_changed,
             claims=tuple(map(SavedClaim.of, request.claims)),
             seed=request.seed,
-            settings=lane.settings,
             minutes=request.minutes,
-            points=len(points_of_the_driver(profile, every_batch=True)),
+            points=self.points,
             switched=tuple(switched),
             not_tried=tuple(self.not_tried),
             not_looked_at=tuple(self.not_looked_at),

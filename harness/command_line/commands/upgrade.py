@@ -217,12 +217,11 @@ def upgrade_screen(record: UpgradeRecord, folder: Path, differences: Sequence[st
     from ...core.verdicts import Status
     from ...core.wording import counted
     from ...upgrading.outcomes import Way
-    from ...upgrading.telling import caveats, outcome_lines
+    from ...upgrading.telling import caveats, outcome_lines, tried_of
 
     styles = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
     old, new = (f"{side.name} on Spark {side.spark}" for side in (record.old, record.new))
-    tried = counted(len(record.switched), "crash state")
-    yield Text.assemble((f"{old} -> {new}", "bold"), f"     {tried} tried, of {record.points:,} crash points")
+    yield Text.assemble((f"{old} -> {new}", "bold"), f"     {'; '.join(tried_of(record))}")
     yield Text(f"  differ in   {', '.join(record.differ_in) or 'nothing that they say of themselves'}")
     yield Text(f"  reference   what the version that goes on makes of {_REFERENCES[record.basis]}")
     yield Text()
@@ -250,7 +249,7 @@ def upgrade_document(
     record: UpgradeRecord, folder: Path, status: ExitStatus, differences: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What `--json` prints; `upgrade.json` has all of it."""
-    from ...upgrading.telling import caveats, outcome_lines
+    from ...upgrading.telling import caveats, outcome_lines, states_tried
 
     return {
         "folder": str(folder),
@@ -259,8 +258,8 @@ def upgrade_document(
         "new": msgspec.to_builtins(record.new),
         "reference": str(record.basis),
         "outcomes": [msgspec.to_builtins(line) for line in outcome_lines(record)],
-        "states": len(record.switched),
-        "points": record.points,
+        "states": states_tried(record),
+        "points": dict(record.points),
         "not_tried": list(record.not_tried),
         "caveats": list(caveats(record)),
         "unjudgeable": record.unjudgeable,

@@ -30,7 +30,7 @@ from streamproof.harness.upgrading.record import (
     write_upgrade,
 )
 from streamproof.harness.upgrading.switching import changes
-from streamproof.harness.upgrading.telling import caveats, outcome_lines
+from streamproof.harness.upgrading.telling import caveats, outcome_lines, tried_of
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import single_words, words
 
@@ -56,9 +56,8 @@ def record(*of: Switched, **more: Any) -> UpgradeRecord:
         "last_changed": 2,
         "claims": (SavedClaim.of(exactly_once()),),
         "seed": 7,
-        "settings": {},
         "minutes": 1.0,
-        "points": 10,
+        "points": {Way.UPGRADE: 10},
         "switched": of,
     }
     return UpgradeRecord(**{**facts, **more})
@@ -146,6 +145,16 @@ def test_those_that_nobody_had_time_for_take_the_word_of_one_that_is_no_better_w
     found = with_borrowed([switched(WRONG, aside=FINE), switched(WRONG, aside=beside(WRONG)), switched(WRONG)])
 
     assert [one.status for one in found] == [Status.VIOLATED, Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_states_of_each_way_are_counted_by_themselves() -> None:
+    back = Switched(Way.ROLLBACK, (crash_at(),), "runs/rollback-0002", 3, CONTINUES, committed=1)
+    both = record(switched(CONTINUES), back, back, points={Way.UPGRADE: 10, Way.ROLLBACK: 7})
+
+    assert list(tried_of(both)) == [
+        "1 crash state tried, of 10 crash points",
+        "back: 2 crash states tried, of 7 crash points",
+    ]
 
 
 def test_that_nobody_is_blamed_is_told() -> None:

@@ -36,7 +36,6 @@ class LaneAlone:
 
     def __init__(self, effects: Sequence[OutsideEffect] = (), values: Sequence[int] = (1, 1)) -> None:
         self.store = self
-        self.settings: dict[str, str] = {}
         self.ran = None
         self.patience = 1.0
         self.which = ""
@@ -54,6 +53,10 @@ class LaneAlone:
         rows = [Event("q", row_number(0, 0), "a", value, 0)]
         life.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
         return life
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"spark.which": self.which}
 
     def clear(self) -> None:
         """Of what it stores."""
@@ -104,6 +107,14 @@ def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_
 
     assert "another table each time" in record.unjudgeable
     assert record.exit_status is ExitStatus.UNKNOWN
+
+
+def test_the_settings_of_each_version_are_those_that_it_ran_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = tried_alone(monkeypatch, tmp_path, LaneAlone())
+
+    assert [record.old.settings, record.new.settings] == [{"spark.which": "old"}, {"spark.which": "new"}]
 
 
 def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
