@@ -125,6 +125,8 @@ def tried_of(record: UpgradeRecord) -> Iterator[str]:
 def caveats(record: UpgradeRecord) -> Iterator[str]:
     """What would fool whoever reads no more than the outcomes."""
     continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]
+    if continued and not record.differ_in and record.old.versions == record.new.versions:
+        yield "OLD and NEW say the same of themselves: as far as that shows, nothing was changed"
     if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
     if continued and not record.on_state:

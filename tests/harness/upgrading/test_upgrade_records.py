@@ -178,6 +178,13 @@ def test_a_change_that_makes_no_difference_to_this_input_is_said() -> None:
     assert not any("the change was not exercised" in said for said in caveats(settings))
 
 
+def test_two_versions_that_are_the_same_are_said_to_be() -> None:
+    same, other = record(switched(CONTINUES)), record(switched(CONTINUES), differ_in=("settings",))
+
+    assert any("nothing was changed" in said for said in caveats(same))
+    assert not any("nothing was changed" in said for said in caveats(other))
+
+
 def replace_settings(one: UpgradeRecord) -> UpgradeRecord:
     """The same change, of settings alone: both versions should make the same."""
     return record(*one.switched, same_table=True, differ_in=("settings",))
