@@ -6,23 +6,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from certified import crash_at
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus, InvalidScenario, MissingTool, Unsupported, UserMistake
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.model import Event
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
-from streamproof.harness.upgrading.outcomes import Basis
+from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
 from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide
 from streamproof.scenarios.query_word_count import query_word_count
@@ -122,6 +125,62 @@ def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.
 
     assert record.not_tried == ("rollback: all: the new version continues from no state with a committed batch",)
     assert record.exit_status is ExitStatus.UNKNOWN
+
+
+def upgrade_at_work(monkeypatch: pytest.MonkeyPatch, folder: Path, asides: Mapping[bool, Aside]) -> Any:
+    """One whose version before comes to this, by whether it goes on from what the other has left."""
+    side = UpgradeSide(query_word_count())
+    request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry())
+    at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
+    at_work.until = monotonic() + 60
+    monkeypatch.setattr(at_work, "_aside", lambda lane, way, before, one, *, after: asides[after])
+    return at_work
+
+
+def tried(*of: Switched) -> list[Any]:
+    nothing: Any = None
+    return [upgrading._Tried(nothing, nothing, one) for one in of]
+
+
+BEFORE: Any = SimpleNamespace(lives_in=lambda lane: None)
+FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
+WRONG, REFUSED = (
+    Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=1, changed=("checkpoint/x",))
+    for outcome in (UpgradeOutcome.WRONG, UpgradeOutcome.REFUSED)
+)
+
+
+def test_the_version_before_goes_on_beside_from_some_of_those_that_look_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG, WRONG))
+
+    assert [one.switched.aside.like for one in found] == [False, False, True]
+    assert at_work.not_looked_at == []
+
+
+def test_where_what_a_refused_one_left_is_not_gone_on_from_the_state_before_that_is_tried_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    after = Aside("runs/beside-0003", 4, UpgradeOutcome.CRASH_LOOP, after=True)
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE, True: after})
+
+    (found,) = at_work._beside(None, Way.UPGRADE, BEFORE, tried(REFUSED))
+
+    assert found.switched.aside.without == FINE
+    assert found.switched.status is Status.VIOLATED
+
+
+def test_the_minutes_bound_what_is_tried_beside_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
+    at_work.until = monotonic()
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG))
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN] * 2
+    assert ["2 states" in said and "nobody is blamed" in said for said in at_work.not_looked_at] == [True]
 
 
 FED = words(3, events=200, batch=5)
