@@ -45,7 +45,7 @@ from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StorageFailed, StreamproofError
+from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, OwnFailure, StorageFailed, StreamproofError
 from ..core.guarantees import Guarantee, exactly_once, recovers
 from ..core.model import Event
 from ..core.places import Places
@@ -122,7 +122,8 @@ def upgrade(
     show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> tuple[Path, UpgradeRecord]:
     """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
-    version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left."""
+    version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left. Once something
+    was found, an OwnFailure is the reason why the rest was not tried."""
     old, new = (replace(side, query=_prepared(side.query)) for side in (request.old, request.new))
     new = replace(new, query=replace(new.query, batch_events=old.query.batch_events))
     claims = request.claims or tuple(c.guarantee for c in new.query.claims if c.guarantee.name in _ONCE)
@@ -250,7 +251,7 @@ class _Upgrade:
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
-                    back = self._back(lane, old, new, tried)
+                    back = self._back_if_it_can(lane, old, new, tried)
                 with self._timed("the new version beside"):
                     tried += self._beside(lane, Way.ROLLBACK, new, back)
         return self._record([one.switched for one in tried], same)
@@ -385,8 +386,15 @@ class _Upgrade:
             here = states.passed(group[0])
             assert here is not None
             crashed = made(here, group[0])
-            lane.store.restore(crashed.state)
-            went = go_on_in(lane, crashed.life, self.contents)
+            try:
+                lane.store.restore(crashed.state)
+                went = go_on_in(lane, crashed.life, self.contents)
+            except OwnFailure as error:
+                if not tried:
+                    raise
+                # It says nothing of either version, and what was found before is known all the same.
+                self.not_tried += [f"{way}: {one.crash}: {error}" for some in (group, *groups) for one in some]
+                break
             group += take_alike(states, here, went.life, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
             tried.append(self._enter(lane, way, version, crashed, mates, went))
@@ -459,20 +467,24 @@ class _Upgrade:
             if place is None:
                 break
             if self._left() <= 0:
-                self._say_unblamed(way, switched)
+                self._say_unblamed(way, switched, NO_TIME)
                 break
-            if not done:
-                before.lives_in(lane)
             self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
-            switched[place] = self._with_aside(lane, way, before, found[place])
+            try:
+                if not done:
+                    before.lives_in(lane)
+                switched[place] = self._with_aside(lane, way, before, found[place])
+            except OwnFailure as error:
+                self._say_unblamed(way, switched, str(error))
+                break
         return [replace(one, switched=now) for one, now in zip(found, with_borrowed(switched), strict=True)]
 
-    def _say_unblamed(self, way: Way, switched: Sequence[Switched]) -> None:
+    def _say_unblamed(self, way: Way, switched: Sequence[Switched], why: str) -> None:
         unsure = sum(1 for one in with_borrowed(switched) if one.aside is None and wants_aside(one))
         if unsure:
             self.not_looked_at.append(
                 f"What the {_which_before(way)} version comes to from {counted(unsure, 'state')} from which the other "
-                f"did not continue, so that nobody is blamed for these: {NO_TIME}."
+                f"did not continue, so that nobody is blamed for these: {why}."
             )
 
     def _with_aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
@@ -508,6 +520,15 @@ class _Upgrade:
         return Aside(run, number, judged.outcome, judged.why, after, beside.changed)
 
     # And back
+
+    def _back_if_it_can(
+        self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
+    ) -> list[_Tried]:
+        try:
+            return self._back(lane, old, new, tried)
+        except OwnFailure as error:
+            self.not_tried.append(f"{Way.ROLLBACK}: all: {error}")
+            return []
 
     def _back(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]) -> list[_Tried]:
         start = _where_to_turn_back(tried)

@@ -16,7 +16,14 @@ from certified import crash_at
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import ExitStatus, InvalidScenario, MissingTool, Unsupported, UserMistake
+from streamproof.harness.core.errors import (
+    DeadlinePassed,
+    ExitStatus,
+    InvalidScenario,
+    MissingTool,
+    Unsupported,
+    UserMistake,
+)
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Status
@@ -132,7 +139,7 @@ def upgrade_at_work(monkeypatch: pytest.MonkeyPatch, folder: Path, asides: Mappi
     side = UpgradeSide(query_word_count())
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry())
     at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
-    at_work.until = monotonic() + 60
+    at_work.until = monotonic() + 60 * request.minutes
     monkeypatch.setattr(at_work, "_aside", lambda lane, way, before, one, *, after: asides[after])
     return at_work
 
@@ -171,6 +178,54 @@ def test_where_what_a_refused_one_left_is_not_gone_on_from_the_state_before_that
 
     assert found.switched.aside.without == FINE
     assert found.switched.status is Status.VIOLATED
+
+
+def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    monkeypatch.setattr(at_work, "_aside", no_session)
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG))
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN]
+    assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_where_the_machine_fails_what_was_found_before_is_kept(
+    before: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    passed = [SimpleNamespace(state=SimpleNamespace(files=("x",))) for _ in range(3)]
+    went = iter([SimpleNamespace(life=None)] * before)
+    for name, stands_for in {
+        "points_of_the_driver": lambda *_, **__: passed,
+        "crash_at": lambda *_: crash_at(),
+        "by_worth": lambda groups, *_: groups,
+        "take_alike": lambda *_: [],
+        "mate_of": lambda *_: None,
+        "go_on_in": lambda *_: next(went, None) or no_session(),
+    }.items():
+        monkeypatch.setattr(upgrading, name, stands_for)
+    monkeypatch.setattr(at_work, "_enter", lambda *_: tried(WRONG)[0])
+    states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
+    lane = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
+
+    def go_on() -> Any:
+        made = SimpleNamespace(life=2, state=None)
+        return at_work._go_on(lane, Way.UPGRADE, BEFORE, states, None, lambda here, one: made)
+
+    if not before:
+        with pytest.raises(DeadlinePassed):
+            go_on()
+        return
+    assert len(go_on()) == 1
+    assert ["waited 90 s for a warm session" in said for said in at_work.not_tried] == [True, True]
+
+
+def no_session(*_: Any, **__: Any) -> Any:
+    raise DeadlinePassed("a warm session", 90, "nothing of it")
 
 
 def test_the_minutes_bound_what_is_tried_beside_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
