@@ -40,7 +40,7 @@ from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.request import CampaignRequest
-from ..certifying.waiting import LifeStates, Waiting, by_worth
+from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
@@ -370,7 +370,7 @@ class _Upgrade:
                 self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
-        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)[::-1]
+        groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
         version.lives_in(lane)
         tried: list[_Tried] = []
         everything = len(groups)
@@ -617,6 +617,11 @@ class _Upgrade:
 def _until(profile: Profile, last: int) -> Profile:
     """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
+
+
+def _begins_anew(group: Group) -> bool:
+    """Whether nothing was committed by then, or not for sure: such a state shows least."""
+    return all(one.crash.batch < 1 for one in group)
 
 
 def _which(way: Way) -> str:

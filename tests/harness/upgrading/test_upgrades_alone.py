@@ -10,6 +10,7 @@ from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from certified import crash_at
@@ -192,36 +193,45 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
     assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
 
 
-@pytest.mark.parametrize("before", [0, 1])
-def test_where_the_machine_fails_what_was_found_before_is_kept(
-    before: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
-    passed = [SimpleNamespace(state=SimpleNamespace(files=("x",))) for _ in range(3)]
-    went = iter([SimpleNamespace(life=None)] * before)
+def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int], alive: int) -> list[Any]:
+    """From a state of each of these batches, as long as the machine bears it; each shows by its batch."""
+    passed = [SimpleNamespace(state=SimpleNamespace(files=("x",)), batch=batch) for batch in batches]
+    went = iter([SimpleNamespace(life=None)] * alive)
     for name, stands_for in {
         "points_of_the_driver": lambda *_, **__: passed,
-        "crash_at": lambda *_: crash_at(),
+        "crash_at": lambda profile, here, victim: crash_at(here.batch),
         "by_worth": lambda groups, *_: groups,
         "take_alike": lambda *_: [],
-        "mate_of": lambda *_: None,
+        "mate_of": lambda crashed, *_: crashed,
         "go_on_in": lambda *_: next(went, None) or no_session(),
     }.items():
         monkeypatch.setattr(upgrading, name, stands_for)
-    monkeypatch.setattr(at_work, "_enter", lambda *_: tried(WRONG)[0])
+    monkeypatch.setattr(
+        at_work,
+        "_enter",
+        lambda lane, way, version, crashed, mates, went: tried(
+            msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.life),))
+        )[0],
+    )
     states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
     lane = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
+    found = at_work._go_on(
+        lane, Way.UPGRADE, BEFORE, states, None, lambda here, one: SimpleNamespace(life=here.batch, state=None)
+    )
+    return [one.switched.crashes[0].batch for one in found]
 
-    def go_on() -> Any:
-        made = SimpleNamespace(life=2, state=None)
-        return at_work._go_on(lane, Way.UPGRADE, BEFORE, states, None, lambda here, one: made)
 
-    if not before:
-        with pytest.raises(DeadlinePassed):
-            go_on()
-        return
-    assert len(go_on()) == 1
+def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [0, 2, 1], alive=3) == [2, 1, 0]
+
+
+def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+
+    assert go_on(monkeypatch, at_work, [1, 2, 1], alive=1) == [1]
     assert ["waited 90 s for a warm session" in said for said in at_work.not_tried] == [True, True]
+    with pytest.raises(DeadlinePassed):
+        go_on(monkeypatch, at_work, [1, 2], alive=0)
 
 
 def no_session(*_: Any, **__: Any) -> Any:
