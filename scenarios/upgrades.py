@@ -68,9 +68,20 @@ def disordered_pairs(seed: int = 7) -> Workload:
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
         random = Random(seed)
         for _ in range(count):
-            yield random.choice(("k0", "k1", "k2")), random.choice(("0", "0", "9"))
+            yield random.choice(("k0", "k1", "k2")), random.choice(("0", "0", "18"))
 
     return Workload("disordered-pairs", 3 * BATCH, BATCH, draw, seed)
+
+
+def rising_values(seed: int = 7) -> Workload:
+    """A few keys, and values each of which comes once."""
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        random = Random(seed)
+        for number in range(count):
+            yield random.choice(("k0", "k1")), f"{number:03}"
+
+    return Workload("rising-values", 3 * BATCH, BATCH, draw, seed)
 
 
 # What the versions do
@@ -101,6 +112,15 @@ def sum_by_key(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(f.sum("seq").alias("count"))
 
 
+def latest_value(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").agg(f.max("value").alias("value"))
+
+
+def earliest_value(frame: DataFrame) -> DataFrame:
+    """Whose state has the same type, and is made good by the value that comes again."""
+    return frame.groupBy("key").agg(f.min("value").alias("value"))
+
+
 def count_some_by_key(frame: DataFrame) -> DataFrame:
     return frame.filter("key <> 'k2'").groupBy("key").count()
 
@@ -126,7 +146,8 @@ def lines_with_length(frame: DataFrame) -> DataFrame:
 
 
 def _in_windows(frame: DataFrame, delay: str) -> DataFrame:
-    late = frame.withColumn("timestamp", f.expr("timestamp_millis(time - int(value))"))
+    # Later than the watermark's beginning, and two batches late or not at all.
+    late = frame.withColumn("timestamp", f.expr("timestamp_millis(100 + time - int(value))"))
     return late.withWatermark("timestamp", delay).groupBy(f.window("timestamp", "4 milliseconds")).count()
 
 
@@ -304,6 +325,14 @@ PAIRS: tuple[UpgradePair, ...] = (
         BY_KEY,
         _counts(sum_by_key, "key"),
         WRONG,
+    ),
+    UpgradePair(
+        "maximum-replaced",
+        "A maximum becomes a minimum, which comes right again once the value comes again.",
+        _counts(latest_value, "key"),
+        _counts(earliest_value, "key"),
+        None,
+        workload=rising_values(),
     ),
     UpgradePair(
         "filter-added", "A filter is added before an aggregate.", BY_KEY, _counts(count_some_by_key, "key"), WRONG

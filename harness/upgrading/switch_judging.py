@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from ..core.addresses import DRIVER
 from ..core.errors import InvalidHistory
-from ..core.guarantees import Guarantee
+from ..core.guarantees import EXACTLY_ONCE, Guarantee
 from ..core.model import Value
 from ..core.verdicts import SAMPLE, Status
 from ..judging.keyed_outputs import keyed_table
 from ..judging.oracle import Case, Oracle, judge_each
-from ..judging.outputs import SinkBatch, deliveries
+from ..judging.outputs import SinkBatch, deliveries, last_of_each
 from ..judging.query_story import often, shortened_row
 from ..judging.references import REFERENCES, SINK, collate_references
 from ..judging.shapes import OutputMode, OutputShape, text_of
@@ -164,6 +164,10 @@ def _notes(history: History, sides: Sides, failed: Sequence[LifeFailed], committ
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:
         yield "nothing was committed by then: it began with the first batch"
+    if _compares_on_the_way(sides):
+        alone, given = last_of_each(deliveries(history, REFERENCES[0])), _given_since(history, sides)
+        if given and not _cut_alike(history, alone, given):
+            yield "it made other batches than alone, so that what it gave on the way was not compared"
     old = _untouched(history, sides)
     if old:
         yield f"{old:,} rows of its table are of before the change: no later input touched them"
@@ -266,6 +270,9 @@ def _compared(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, case.collation.unjudgeable)
     verdicts = judge_each(case, guarantees, oracles)
     rows = differing_rows(tables[REFERENCES[0]], tables[DRIVER], key)
+    on_the_way = "" if rows else "its table is right at the end, and was another one on the way"
+    if on_the_way:
+        rows = given_otherwise(history, sides)
     violated = [one for one in verdicts if one.status is Status.VIOLATED]
     if violated:
         said = "; ".join(f"{one.guarantee} is violated: {one.summary}" for one in violated)
@@ -274,11 +281,53 @@ def _compared(
     if unknown:
         said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
+    if on_the_way and rows and any(one.name == EXACTLY_ONCE for one in guarantees):
+        # State that was lost, and that input which came again has made good: of a maximum, say, or a set.
+        return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
     if rows:
         # The claim allows it, as at-least-once allows a row twice.
         allowed = ", ".join(str(one.guarantee) for one in verdicts)
         return SwitchJudgement(UpgradeOutcome.CONTINUES, f"its table differs as far as {allowed} allows", rows=rows)
     return SwitchJudgement(UpgradeOutcome.CONTINUES)
+
+
+def given_otherwise(history: History, sides: Sides) -> tuple[str, ...]:
+    """Rows that the version gave on the way, where each batch gives what the table has from then on, and that it does
+    not give alone after the same input."""
+    if not _compares_on_the_way(sides):
+        return ()
+    one, other = (last_of_each(deliveries(history, name)) for name in REFERENCES)
+    given = _given_since(history, sides)
+    if not _cut_alike(history, one, given):
+        return ()
+    found: list[str] = []
+    for batch in sorted(given):
+        wanted, unsure, table = (table_given([some[batch]], sides.after) for some in (one, other, given))
+        if wanted == unsure:
+            key = (KEY,) if sides.after.keyed_outputs else ()
+            found += [f"batch {batch}: {said}" for said in differing_rows(wanted, table, key)]
+    return tuple(found[:SAMPLE])
+
+
+def _compares_on_the_way(sides: Sides) -> bool:
+    return not sides.after.reads and sides.after.mode is not OutputMode.APPEND and sides.basis is Basis.ALL
+
+
+def _given_since(history: History, sides: Sides) -> dict[int, SinkBatch]:
+    return last_of_each(one for one in deliveries(history, SINK) if one.incarnation >= sides.since)
+
+
+def _cut_alike(history: History, alone: Mapping[int, SinkBatch], given: Mapping[int, SinkBatch]) -> bool:
+    """Whether the version has made the batches that it makes alone, of which the other has made the first: as many
+    rows of input in each, as far as that is known."""
+    if not given or given.keys() != {batch for batch in alone if batch >= min(given)}:
+        return False
+    known: dict[str, dict[int, int]] = {REFERENCES[0]: {}, DRIVER: {}}
+    for done in history.each(BatchDone):
+        if done.actor in known:
+            known[done.actor][done.batch] = done.rows
+    wanted, found = known[REFERENCES[0]], known[DRIVER]
+    return all(wanted[batch] == found[batch] for batch in given if batch in wanted and batch in found)
 
 
 def differing_rows(wanted: Table, found: Table, key: Sequence[str]) -> tuple[str, ...]:

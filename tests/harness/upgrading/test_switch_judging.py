@@ -58,6 +58,7 @@ def judged(
     claims: Sequence[Guarantee] = (exactly_once(),),
     read: Mapping[str, int] | None = None,
     done: Sequence[int] = (),
+    done_alone: Mapping[int, int] | None = None,
     empty_shows: bool = False,
     since: int = SINCE,
 ) -> SwitchJudgement:
@@ -72,6 +73,8 @@ def judged(
     for name, given in zip(REFERENCES, (alone, alone if other is None else other), strict=True):
         for batch, rows in given.items():
             note(delivered(name, batch, rows, 1))
+        for batch, count in (done_alone or {}).items():
+            note(BatchDone(name, 1, batch, count, 0, 0, 10))
         if read is not None:
             note(Kept(name, 1, dict.fromkeys(("x", "y"), 1)))
         note(Ended(name, 1, {"source": [1]}))
@@ -127,6 +130,35 @@ def test_one_whose_counts_begin_anew_is_silently_wrong_and_the_rows_say_so() -> 
 
     assert found.outcome is UpgradeOutcome.WRONG
     assert found.rows[0] == '{"key":"a","values":2} where it should be {"key":"a","values":3}'
+
+
+MADE_GOOD: Given = {1: {"a": 1, "c": 1}, 2: REST[2]}
+"""Its state was lost, and what came later has made that good."""
+
+
+def test_one_whose_table_was_another_one_on_the_way_is_silently_wrong() -> None:
+    for mode in (OutputMode.UPDATE, OutputMode.COMPLETE):
+        shape = OutputShape(mode, ("word",))
+        found = judged(OLD, MADE_GOOD, before=shape, after=shape)
+
+        assert found.outcome is UpgradeOutcome.WRONG
+        assert "its table is right at the end, and was another one on the way" in found.why
+        assert found.rows == ('batch 1: {"key":"a","values":1} where it should be {"key":"a","values":2}',)
+
+
+def test_what_is_given_on_the_way_counts_as_far_as_the_claim_goes() -> None:
+    found = judged(OLD, MADE_GOOD, claims=[at_least_once()])
+
+    assert (found.outcome, len(found.rows)) == (UpgradeOutcome.CONTINUES, 1)
+
+
+def test_where_the_version_cuts_its_batches_otherwise_than_alone_what_it_gives_on_the_way_is_not_compared() -> None:
+    more = judged(OLD, {**MADE_GOOD, 3: {"c": 2}})
+    others = judged(OLD, MADE_GOOD, done=(1, 2), done_alone={1: 6, 2: 0})
+
+    for found in (more, others):
+        assert found.outcome is UpgradeOutcome.CONTINUES
+        assert "what it gave on the way was not compared" in found.notes[0]
 
 
 def test_one_whose_table_is_right_although_the_rows_of_before_were_others_continues() -> None:
