@@ -29,7 +29,6 @@ import msgspec
 
 from ..certifying.attempts import Attempt, Passed
 from ..certifying.budget import CampaignProgress
-from ..certifying.campaign import EMPTY_ON_START
 from ..certifying.coming_back import stated_in, with_stated_time
 from ..certifying.continuing import versions_here
 from ..certifying.covering import take_alike
@@ -42,15 +41,11 @@ from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, 
 from ..certifying.request import CampaignRequest
 from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
 from ..contracts.query import Query
-from ..contracts.registry import Registry
-from ..contracts.scenario import Scenario, check
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, OwnFailure, StorageFailed, StreamproofError
-from ..core.guarantees import Guarantee, exactly_once, recovers
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.guarantees import recovers
 from ..core.model import Event
-from ..core.places import Places
 from ..core.wording import counted
-from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import supported
@@ -60,8 +55,7 @@ from ..judging.references import REFERENCES, SINK
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
-from ..running.run import check_scenario, new_run_id
-from ..worlds.embedded.cluster import EmbeddedCluster
+from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
@@ -69,11 +63,10 @@ from .alone import why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
+from .request import UpgradeRequest, UpgradeSide, check_request, prepared
 from .switch_judging import Sides, committed_before, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
-MINUTES: Final = 10.0
-"""For trying states, each way, unless somebody says otherwise."""
 LIFE_SECONDS: Final = 120.0
 """How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
 state."""
@@ -82,38 +75,6 @@ _FOR_BESIDE: Final = 0.25
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
 _SINK: Final = "sink/"
-_SETTINGS: Final = {
-    # As certify has them: a short stream sees a file sink's log compacted, and a checkpoint with its first file alone
-    # refuses nobody.
-    "spark.sql.streaming.fileSink.log.compactInterval": "3",
-    EMPTY_ON_START: "false",
-}
-
-
-@dataclass(frozen=True)
-class UpgradeSide:
-    """One version, as it is handed over."""
-
-    query: Query
-    origin: str = ""
-
-
-@dataclass(frozen=True)
-class UpgradeRequest:
-    """What is asked for."""
-
-    old: UpgradeSide
-    new: UpgradeSide
-    workload: Workload
-    registry: Registry
-    claims: tuple[Guarantee, ...] = ()
-    """What must hold across the change; exactly-once where nothing is said."""
-    basis: Basis = Basis.ALL
-    and_back: bool = False
-    minutes: float = MINUTES
-    states: int | None = None
-    """How many states to try at most, each way; None: as many as there is time for."""
-    seed: int = 7
 
 
 def upgrade(
@@ -124,14 +85,11 @@ def upgrade(
     """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
     version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left. Once something
     was found, an OwnFailure is the reason why the rest was not tried."""
-    old, new = (replace(side, query=_prepared(side.query)) for side in (request.old, request.new))
-    new = replace(new, query=replace(new.query, batch_events=old.query.batch_events))
-    claims = request.claims or tuple(c.guarantee for c in new.query.claims if c.guarantee.name in _ONCE)
-    request = replace(request, old=old, new=new, claims=claims or (exactly_once(),))
-    name = new_run_id(new.query.name)
+    request = prepared(request)
+    name = new_run_id(request.new.query.name)
     path = ROOT / name if folder is None else folder
     tried = _Upgrade(name, request, path, show)
-    _check(request, tried.last_changed)
+    check_request(request, tried.last_changed)
     check_unused(path)
     there = path.exists()
     try:
@@ -145,51 +103,6 @@ def upgrade(
         raise
     finally:
         shutil.rmtree(path / "work", ignore_errors=True)
-
-
-_ONCE: Final = frozenset({"exactly-once", "at-least-once", "at-most-once"})
-
-
-def _prepared(query: Query) -> Query:
-    return replace(query, settings={**_SETTINGS, **query.settings})
-
-
-def _check(request: UpgradeRequest, last_changed: int) -> None:
-    """Raises a UserMistake: first for what is asked for, and then for what the machine lacks."""
-    queries = (request.old.query, request.new.query)
-    scenarios = [Scenario(query, request.workload, claims=request.claims) for query in queries]
-    for scenario in scenarios:
-        check(scenario, Places(()), request.registry.faults, request.registry.oracles)
-    for query in queries:
-        _check_query(query, request)
-    if strange := [claim for claim in request.claims if claim.name not in _ONCE]:
-        raise InvalidScenario(
-            f"an upgrade is judged by its table alone, which says nothing of {strange[0]}; what can be claimed of it: "
-            f"{', '.join(sorted(_ONCE))}"
-        )
-    if last_changed < 0:
-        raise InvalidScenario(
-            f"an input of {request.workload.events:,} events is no whole batch of {queries[0].batch_events:,}, so "
-            "nothing would be committed before the change: give it more events, or the query a smaller batch_events"
-        )
-    for scenario in scenarios:
-        check_scenario(scenario, EmbeddedCluster(), request.registry)
-    for query in queries:
-        supported(chosen_version(query.spark))
-
-
-def _check_query(query: Query, request: UpgradeRequest) -> None:
-    if not query.copyable:
-        raise InvalidScenario(
-            f"query {query.name!r} keeps something outside of its folders (stores, or a source of its own), which "
-            "cannot be put back as it was at a crash: an upgrade is tried from hundreds of states, so give it the "
-            "harness's source, and a sink in its folders"
-        )
-    if query.read is not None and request.basis is Basis.SINCE:
-        raise InvalidScenario(
-            f"query {query.name!r} has a table that a consumer reads, of which nobody can say what is of the time "
-            "since the change: compare with --reference all, or leave write and read out"
-        )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...certifying.subjects import QueryShape
     from ...core.workload import Workload
     from ...upgrading.record import UpgradeRecord
-    from ...upgrading.upgrade import UpgradeSide
+    from ...upgrading.request import UpgradeSide
 
 
 def upgrade_command(
@@ -127,7 +127,8 @@ def upgrade_command(
 
     from ...certifying.subjects import QueryShape, claims_named, load_workload, usual_workload
     from ...upgrading.outcomes import Basis
-    from ...upgrading.upgrade import MINUTES, UpgradeRequest, upgrade
+    from ...upgrading.request import MINUTES, UpgradeRequest
+    from ...upgrading.upgrade import upgrade
     from ..campaign_line import CertifyingLine
 
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -176,7 +177,7 @@ class _Pair:
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     """Both versions, by their names, or a pair of the library. Raises a UserMistake."""
     from ...certifying.subjects import load_subject
-    from ...upgrading.upgrade import UpgradeSide
+    from ...upgrading.request import UpgradeSide
 
     registry = registered()
     if new is not None:

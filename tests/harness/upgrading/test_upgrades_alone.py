@@ -35,7 +35,7 @@ from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
-from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide
+from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 
