@@ -57,7 +57,7 @@ class UpgradePair:
     old: Query
     new: Query
     expected: UpgradeOutcome | None
-    """From states with a committed batch; None: nobody has seen yet what becomes of it."""
+    """From states with a committed batch; None: it is not known."""
     basis: Basis = Basis.ALL
     workload: Workload = few_pairs()
 
@@ -331,7 +331,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A maximum becomes a minimum, which comes right again once the value comes again.",
         _counts(latest_value, "key"),
         _counts(earliest_value, "key"),
-        None,
+        WRONG,
         workload=rising_values(),
     ),
     UpgradePair(
@@ -375,7 +375,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "The watermark waits longer, for what had been dropped.",
         _lines(windows_with_little_patience),
         _lines(windows_with_more_patience),
-        None,
+        WRONG,
         workload=disordered_pairs(),
     ),
     UpgradePair(
@@ -390,21 +390,21 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A variable of the state of a StatefulProcessor is renamed.",
         _processed(CountsInState),
         _processed(CountsInRenamedState),
-        None,
+        WRONG,
     ),
     UpgradePair(
         "state-schema-evolved",
         "A column is added to a variable of the state of a StatefulProcessor.",
         _processed(CountsInState),
         _processed(CountsWithMoreState),
-        None,
+        REFUSED,
     ),
     UpgradePair(
         "state-schema-evolved-in-avro",
         "The same, where the state is encoded as Avro.",
         _processed(CountsInState, **_AVRO),
         _processed(CountsWithMoreState, **_AVRO),
-        None,
+        CONTINUES,
     ),
     UpgradePair(
         "partitions-changed",
@@ -421,7 +421,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "RocksDB's changelog checkpoints are switched on.",
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "false"}),
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "true"}),
-        None,
+        CONTINUES,
     ),
     UpgradePair("source-added", "A second source is added.", LINES, _lines(lines_and_ticks), REFUSED),
     UpgradePair(
@@ -436,28 +436,28 @@ PAIRS: tuple[UpgradePair, ...] = (
         "Two sources change places, which are of one kind.",
         _lines(ticks_slow_and_fast),
         _lines(ticks_fast_and_slow),
-        None,
+        WRONG,
     ),
     UpgradePair(
         "key-retyped",
         "The column of the grouping is a whole number, and was the same as text.",
         _counts(count_by_text, "key"),
         _counts(count_by_number, "key"),
-        None,
+        REFUSED,
     ),
     UpgradePair(
         "operators-swapped",
         "Two operators change places, whose state has the same type.",
         _lines(first_keys_and_values),
         _lines(first_values_and_keys),
-        None,
+        WRONG,
     ),
     UpgradePair(
         "state-forgotten",
         "A column is added to a variable of the state, and what has none there yet is taken for no state.",
         _processed(CountsInState, **_AVRO),
         _processed(CountsWhatWasSeen, **_AVRO),
-        None,
+        WRONG,
     ),
     UpgradePair(
         "sink-moved",
@@ -471,7 +471,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "The file sink writes Parquet into the folder, which held JSON.",
         TO_FILES,
         _lines(plain_lines, name="to-parquet", write=_to_files("one", "parquet"), read=_from_files("one", "parquet")),
-        None,
+        UpgradeOutcome.CRASH_LOOP,
     ),
     UpgradePair(
         "refused-by-itself",
