@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from ..harness.upgrading.outcomes import Basis, UpgradeOutcome
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 elif find_spec("pyspark.sql.streaming.stateful_processor"):
@@ -55,7 +57,7 @@ class UpgradePair:
     old: Query
     new: Query
     expected: UpgradeOutcome | None
-    """From states with a committed batch; None: nobody has seen yet what becomes of it."""
+    """From states with a committed batch; None: it is not known."""
     basis: Basis = Basis.ALL
     workload: Workload = few_pairs()
 
@@ -66,9 +68,20 @@ def disordered_pairs(seed: int = 7) -> Workload:
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
         random = Random(seed)
         for _ in range(count):
-            yield random.choice(("k0", "k1", "k2")), random.choice(("0", "0", "9"))
+            yield random.choice(("k0", "k1", "k2")), random.choice(("0", "0", "18"))
 
     return Workload("disordered-pairs", 3 * BATCH, BATCH, draw, seed)
+
+
+def rising_values(seed: int = 7) -> Workload:
+    """A few keys, and values each of which comes once."""
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        random = Random(seed)
+        for number in range(count):
+            yield random.choice(("k0", "k1")), f"{number:03}"
+
+    return Workload("rising-values", 3 * BATCH, BATCH, draw, seed)
 
 
 # What the versions do
@@ -99,6 +112,15 @@ def sum_by_key(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(f.sum("seq").alias("count"))
 
 
+def latest_value(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").agg(f.max("value").alias("value"))
+
+
+def earliest_value(frame: DataFrame) -> DataFrame:
+    """Whose state has the same type, and is made good by the value that comes again."""
+    return frame.groupBy("key").agg(f.min("value").alias("value"))
+
+
 def count_some_by_key(frame: DataFrame) -> DataFrame:
     return frame.filter("key <> 'k2'").groupBy("key").count()
 
@@ -124,7 +146,8 @@ def lines_with_length(frame: DataFrame) -> DataFrame:
 
 
 def _in_windows(frame: DataFrame, delay: str) -> DataFrame:
-    late = frame.withColumn("timestamp", f.expr("timestamp_millis(time - int(value))"))
+    # Later than the watermark's beginning, and two batches late or not at all.
+    late = frame.withColumn("timestamp", f.expr("timestamp_millis(100 + time - int(value))"))
     return late.withWatermark("timestamp", delay).groupBy(f.window("timestamp", "4 milliseconds")).count()
 
 
@@ -136,10 +159,10 @@ def windows_with_more_patience(frame: DataFrame) -> DataFrame:
     return _in_windows(frame, "30 milliseconds")
 
 
-def _ticks(frame: DataFrame) -> DataFrame:
-    """A second source, which gives the same at each run."""
-    ticks = frame.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
-    return ticks.selectExpr("value AS seq", "'tick' AS key", "CAST(value AS STRING) AS value")
+def _ticks(frame: DataFrame, rows: int = 1) -> DataFrame:
+    """A further source, which gives the same at each run."""
+    ticks = frame.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", str(rows)).load()
+    return ticks.selectExpr("value AS seq", f"'tick-{rows}' AS key", "CAST(value AS STRING) AS value")
 
 
 def lines_and_ticks(frame: DataFrame) -> DataFrame:
@@ -148,6 +171,36 @@ def lines_and_ticks(frame: DataFrame) -> DataFrame:
 
 def ticks_and_lines(frame: DataFrame) -> DataFrame:
     return _ticks(frame).union(plain_lines(frame))
+
+
+def ticks_slow_and_fast(frame: DataFrame) -> DataFrame:
+    return plain_lines(frame).union(_ticks(frame, 1)).union(_ticks(frame, 2))
+
+
+def ticks_fast_and_slow(frame: DataFrame) -> DataFrame:
+    return plain_lines(frame).union(_ticks(frame, 2)).union(_ticks(frame, 1))
+
+
+def count_by_text(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr("substring(key, 2) AS key").groupBy("key").count()
+
+
+def count_by_number(frame: DataFrame) -> DataFrame:
+    """The same keys, as whole numbers."""
+    return frame.selectExpr("CAST(substring(key, 2) AS INT) AS key").groupBy("key").count()
+
+
+def _first_of_each(frame: DataFrame, column: str) -> DataFrame:
+    return frame.dropDuplicates([column]).selectExpr(f"'{column}' AS column", f"{column} AS first")
+
+
+def first_keys_and_values(frame: DataFrame) -> DataFrame:
+    return _first_of_each(frame, "key").union(_first_of_each(frame, "value"))
+
+
+def first_values_and_keys(frame: DataFrame) -> DataFrame:
+    """The same rows, of two operators that have changed places, and whose state has the same type."""
+    return _first_of_each(frame, "value").union(_first_of_each(frame, "key"))
 
 
 class CountsInState(StatefulProcessor):
@@ -183,18 +236,46 @@ class CountsWithMoreState(CountsInState):
         return (count, "seen")
 
 
-def _to_json(folder: str) -> Write:
+class CountsWhatWasSeen(CountsWithMoreState):
+    """Takes what has nothing in the new column for no state at all."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        before = self._count.get()
+        if before and before[1] is None:
+            self._count.clear()
+        yield from super().handleInputRows(key, rows, timerValues)
+
+
+def _to_files(folder: str, format: str = "json") -> Write:
     def write(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
-        return rows.writeStream.format("json").option("path", str(folders.sink / folder))
+        return rows.writeStream.format(format).option("path", str(folders.sink / folder))
 
     return write
 
 
-def _from_json(folder: str) -> Read:
+def _from_files(folder: str, format: str = "json") -> Read:
     def read(spark: SparkSession, folders: RunFolders) -> DataFrame:
-        return spark.read.schema("seq LONG, key STRING, value STRING").json(str(folders.sink / folder))
+        schema = "seq LONG, key STRING, value STRING"
+        return spark.read.schema(schema).format(format).load(str(folders.sink / folder))
 
     return read
+
+
+def _began(folders: RunFolders) -> bool:
+    return any((folders.checkpoint / "commits").glob("[0-9]*"))
+
+
+def write_from_the_beginning_only(rows: DataFrame, folders: RunFolders) -> DataStreamWriter | StreamingQuery:
+    if _began(folders):
+        raise ValueError("the state of version 1 cannot be taken over: migrate it, or name a new checkpoint")
+    return _to_files("one")(rows, folders)
+
+
+def write_from_the_beginning_again(rows: DataFrame, folders: RunFolders) -> DataStreamWriter | StreamingQuery:
+    """As some do that find a checkpoint which they do not know."""
+    if _began(folders):
+        shutil.rmtree(folders.checkpoint)
+    return _to_files("one")(rows, folders)
 
 
 # The versions
@@ -208,16 +289,18 @@ def _lines(transform: Callable[[DataFrame], DataFrame], **more: Any) -> Query:
     return Query(transform, batch_events=BATCH, **more)
 
 
-def _processed(code: type[StatefulProcessor]) -> Query:
-    return processor(code, "key STRING, count LONG", batch_events=BATCH)
+def _processed(code: type[StatefulProcessor], **settings: str) -> Query:
+    return processor(code, "key STRING, count LONG", batch_events=BATCH, settings=settings)
 
 
 _STORE = "spark.sql.streaming.stateStore"
 _ROCKS_DB = {f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 _CHANGELOG = f"{_STORE}.rocksdb.changelogCheckpointing.enabled"
+_AVRO = {f"{_STORE}.encodingFormat": "avro"}
 BY_KEY = _counts(count_by_key, "key")
 ON_ROCKS_DB = replace(BY_KEY, settings=_ROCKS_DB)
 LINES = _lines(plain_lines)
+TO_FILES = _lines(plain_lines, name="to-one", write=_to_files("one"), read=_from_files("one"))
 
 PAIRS: tuple[UpgradePair, ...] = (
     UpgradePair("nothing-changed", "Nothing is changed.", BY_KEY, BY_KEY, CONTINUES),
@@ -242,6 +325,14 @@ PAIRS: tuple[UpgradePair, ...] = (
         BY_KEY,
         _counts(sum_by_key, "key"),
         WRONG,
+    ),
+    UpgradePair(
+        "maximum-replaced",
+        "A maximum becomes a minimum, which comes right again once the value comes again.",
+        _counts(latest_value, "key"),
+        _counts(earliest_value, "key"),
+        WRONG,
+        workload=rising_values(),
     ),
     UpgradePair(
         "filter-added", "A filter is added before an aggregate.", BY_KEY, _counts(count_some_by_key, "key"), WRONG
@@ -284,7 +375,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "The watermark waits longer, for what had been dropped.",
         _lines(windows_with_little_patience),
         _lines(windows_with_more_patience),
-        None,
+        WRONG,
         workload=disordered_pairs(),
     ),
     UpgradePair(
@@ -299,14 +390,21 @@ PAIRS: tuple[UpgradePair, ...] = (
         "A variable of the state of a StatefulProcessor is renamed.",
         _processed(CountsInState),
         _processed(CountsInRenamedState),
-        None,
+        WRONG,
     ),
     UpgradePair(
         "state-schema-evolved",
         "A column is added to a variable of the state of a StatefulProcessor.",
         _processed(CountsInState),
         _processed(CountsWithMoreState),
-        None,
+        REFUSED,
+    ),
+    UpgradePair(
+        "state-schema-evolved-in-avro",
+        "The same, where the state is encoded as Avro.",
+        _processed(CountsInState, **_AVRO),
+        _processed(CountsWithMoreState, **_AVRO),
+        CONTINUES,
     ),
     UpgradePair(
         "partitions-changed",
@@ -323,7 +421,7 @@ PAIRS: tuple[UpgradePair, ...] = (
         "RocksDB's changelog checkpoints are switched on.",
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "false"}),
         replace(BY_KEY, settings={**_ROCKS_DB, _CHANGELOG: "true"}),
-        None,
+        CONTINUES,
     ),
     UpgradePair("source-added", "A second source is added.", LINES, _lines(lines_and_ticks), REFUSED),
     UpgradePair(
@@ -331,13 +429,62 @@ PAIRS: tuple[UpgradePair, ...] = (
         "Two sources change places.",
         _lines(lines_and_ticks),
         _lines(ticks_and_lines),
-        None,
+        REFUSED,
+    ),
+    UpgradePair(
+        "sources-alike-swapped",
+        "Two sources change places, which are of one kind.",
+        _lines(ticks_slow_and_fast),
+        _lines(ticks_fast_and_slow),
+        WRONG,
+    ),
+    UpgradePair(
+        "key-retyped",
+        "The column of the grouping is a whole number, and was the same as text.",
+        _counts(count_by_text, "key"),
+        _counts(count_by_number, "key"),
+        REFUSED,
+    ),
+    UpgradePair(
+        "operators-swapped",
+        "Two operators change places, whose state has the same type.",
+        _lines(first_keys_and_values),
+        _lines(first_values_and_keys),
+        WRONG,
+    ),
+    UpgradePair(
+        "state-forgotten",
+        "A column is added to a variable of the state, and what has none there yet is taken for no state.",
+        _processed(CountsInState, **_AVRO),
+        _processed(CountsWhatWasSeen, **_AVRO),
+        WRONG,
     ),
     UpgradePair(
         "sink-moved",
         "The file sink writes to another folder, under the same checkpoint.",
-        _lines(plain_lines, name="to-one", write=_to_json("one"), read=_from_json("one")),
-        _lines(plain_lines, name="to-other", write=_to_json("other"), read=_from_json("other")),
-        None,
+        TO_FILES,
+        _lines(plain_lines, name="to-other", write=_to_files("other"), read=_from_files("other")),
+        UpgradeOutcome.CRASH_LOOP,
+    ),
+    UpgradePair(
+        "sink-format-changed",
+        "The file sink writes Parquet into the folder, which held JSON.",
+        TO_FILES,
+        _lines(plain_lines, name="to-parquet", write=_to_files("one", "parquet"), read=_from_files("one", "parquet")),
+        UpgradeOutcome.CRASH_LOOP,
+    ),
+    UpgradePair(
+        "refused-by-itself",
+        "The new version raises an error of its own where it finds a checkpoint of the old one.",
+        TO_FILES,
+        _lines(plain_lines, name="begins-once", write=write_from_the_beginning_only, read=_from_files("one")),
+        REFUSED,
+    ),
+    UpgradePair(
+        "checkpoint-thrown-away",
+        "The new version throws away a checkpoint that it finds, and begins again.",
+        TO_FILES,
+        _lines(plain_lines, name="begins-again", write=write_from_the_beginning_again, read=_from_files("one")),
+        UpgradeOutcome.UNKNOWN,
     ),
 )

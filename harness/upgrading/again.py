@@ -16,20 +16,23 @@ class TouchedAgain:
     """An input whose every event comes again at its end, where it is another one than before."""
 
     workload: Workload
+    events: int
+    """How many it has, the closing ones aside."""
     again: int
-    """How many of its events are repeated ones."""
+    """How many of these are repeated ones."""
 
     def last_batch(self, query: Query) -> int:
         """The last one with an event that is no closing one."""
-        return -(-self.workload.events // query.batch_events) - 1
+        return -(-self.events // query.batch_events) - 1
 
     def last_before(self, query: Query) -> int:
-        """The last batch that has only events of the input as it was asked for."""
-        return (self.workload.events - self.again) // query.batch_events - 1
+        """The last batch that has only events of the input as it was asked for; -1: there is none."""
+        return (self.events - self.again) // query.batch_events - 1
 
 
 def touched_again(workload: Workload) -> TouchedAgain:
-    """Each pair of key and value once more, in the order in which they came first."""
+    """Each pair of key and value once more, in the order in which they came first. Raises InvalidScenario for an input
+    that cannot be drawn."""
     events = [event for batch in workload.batches(SOURCE) for event in batch]
     once = list({text_of([event.key, event.value]): event for event in events}.values())
 
@@ -37,5 +40,7 @@ def touched_again(workload: Workload) -> TouchedAgain:
         yield from ((event.key, event.value) for event in events)
         yield from ((event.key, event.value) for event in once)
 
-    longer = replace(workload, events=len(events) + len(once), draw=draw)
-    return TouchedAgain(longer, len(once))
+    count = len(events) + len(once)
+    # A workload's number of events is that of a source whose events are not spaced.
+    longer = replace(workload, events=max(1, count) * workload.spacing.get(SOURCE, 1), draw=draw)
+    return TouchedAgain(longer, count, len(once))

@@ -52,10 +52,27 @@ class Aside(msgspec.Struct, frozen=True, omit_defaults=True):
 
     folder: str
     """The run: `runs/<name>`."""
+    since: int
+    """The first incarnation of the version before, where it goes on."""
     outcome: UpgradeOutcome
     why: str = ""
     after: bool = False
     """Whether it went on from what the other had left; else from the same crash, as if nobody had changed anything."""
+    changed: tuple[str, ...] = ()
+    """What it has changed in the folders, by path, where it has failed."""
+    like: bool = False
+    """Whether this was tried of another state than this one, from which the same came about."""
+    without: Aside | None = None
+    """Where it has not continued after the other: what it comes to without that."""
+
+    @property
+    def continues(self) -> bool:
+        return self.outcome is UpgradeOutcome.CONTINUES
+
+    @property
+    def fails(self) -> bool:
+        """Whether that is known of it."""
+        return not self.continues and self.outcome is not UpgradeOutcome.UNKNOWN
 
 
 class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,24 +106,21 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def status(self) -> Status:
-        """What it comes to for a claim. One that was refused violates nothing, as long as the version before goes on
-        from what is left."""
+        """What it comes to for a claim. Somebody is to blame only where the version before continues from the same
+        state. One that was refused violates nothing, as long as that one continues from what is left, too."""
         if self.outcome is UpgradeOutcome.CONTINUES:
             return Status.HOLDS
-        if self.outcome in (UpgradeOutcome.WRONG, UpgradeOutcome.CRASH_LOOP):
-            return Status.VIOLATED
-        left = self.aside
-        broken = left is not None and left.after and left.outcome not in (UpgradeOutcome.CONTINUES, _UNKNOWN)
-        return Status.VIOLATED if self.outcome is UpgradeOutcome.REFUSED and broken else Status.UNKNOWN
-
-
-_UNKNOWN = UpgradeOutcome.UNKNOWN
+        beside = self.aside
+        if beside is not None and self.outcome is UpgradeOutcome.REFUSED:
+            beside = beside.without if beside.after and beside.fails else None
+        blamed = self.outcome is not UpgradeOutcome.UNKNOWN and beside is not None and beside.continues
+        return Status.VIOLATED if blamed else Status.UNKNOWN
 
 
 def exit_status_of(switched: Iterable[Switched], unjudgeable: str, tried_on_state: bool) -> ExitStatus:
     """1 where the version that went on was silently wrong, fell into a crash loop, or broke what the other goes on
-    from; 2 where it was refused, or something is not known; 0 where it continues from each state. `tried_on_state`:
-    whether one of these had a committed batch."""
+    from, and is to blame for that; 2 where it was refused, or something is not known; 0 where it continues from each
+    state. `tried_on_state`: whether one of these had a committed batch."""
     found = {one.status for one in switched}
     if Status.VIOLATED in found:
         return ExitStatus.VIOLATED

@@ -9,23 +9,30 @@ runs/<name>/       the run folders
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
-from ..core.errors import ExitStatus, InvalidHistory, StorageFailed, UnknownHistoryVersion
+from ..core.errors import (
+    DamagedHistory,
+    ExitStatus,
+    InvalidHistory,
+    InvalidScenario,
+    StorageFailed,
+    UnknownHistoryVersion,
+)
 from ..core.guarantees import Guarantee
 from ..judging.oracle import Oracle
-from ..judging.shapes import OutputShape
+from ..judging.shapes import OutputMode, OutputShape
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.folder import read_description, read_history, write_json
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
-from .switch_judging import Sides, SwitchJudgement, judge_switch
+from .switch_judging import Sides, SwitchJudgement, judge_switch, sides_beside
 
-VERSION: Final = 1
+VERSION: Final = 2
 UPGRADE_FILE: Final = "upgrade.json"
 
 
@@ -36,6 +43,17 @@ class SideRecord(msgspec.Struct, frozen=True):
     subject: dict[str, Any]
     """What the query says of itself, with its code's hash."""
     versions: dict[str, str]
+    settings: dict[str, str] = {}
+    """Spark's, of the session that it ran in, without those that hold secrets."""
+
+    @property
+    def name(self) -> str:
+        return str(self.subject["name"])
+
+    @property
+    def spark(self) -> str:
+        """Its version."""
+        return self.versions["pyspark"]
 
     @property
     def shape(self) -> OutputShape:
@@ -63,10 +81,9 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last batch in which the change was made."""
     claims: tuple[SavedClaim, ...]
     seed: int
-    settings: dict[str, str]
     minutes: float
-    points: int
-    """Crash points that were planned, of upgrades."""
+    points: dict[Way, int]
+    """Crash points that were planned."""
     switched: tuple[Switched, ...]
     not_tried: tuple[str, ...] = ()
     """Crash points that were not tried, each with the reason."""
@@ -94,10 +111,18 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         status = exit_status_of(self.switched, self.unjudgeable, self.on_state)
         return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and self.not_tried else status
 
+    def before(self, one: Switched) -> SideRecord:
+        return self.old if one.way is Way.UPGRADE else self.new
+
+    def after(self, one: Switched) -> SideRecord:
+        """The version that went on."""
+        return self.new if one.way is Way.UPGRADE else self.old
+
     def sides(self, one: Switched) -> Sides:
-        """Of the version that went on."""
-        before, after = (self.old, self.new) if one.way is Way.UPGRADE else (self.new, self.old)
-        return Sides(before.shape, after.shape, one.since, self.basis, self.last_counting)
+        return Sides(self.before(one).shape, self.after(one).shape, one.since, self.basis, self.last_counting)
+
+    def sides_beside(self, one: Switched, aside: Aside) -> Sides:
+        return sides_beside(one.way, self.before(one).shape, aside.since, self.basis, self.last_counting)
 
 
 def write_upgrade(folder: Path, record: UpgradeRecord) -> None:
@@ -114,19 +139,65 @@ def is_upgrade(folder: Path) -> bool:
 
 
 def read_upgrade(folder: Path) -> UpgradeRecord:
-    """Raises InvalidHistory for what is none, UnknownHistoryVersion for one of another version."""
+    """Raises InvalidHistory for what is none, DamagedHistory for what cannot be read, or does not say what it must, and
+    UnknownHistoryVersion for one of another version."""
     file = folder / UPGRADE_FILE
     try:
         content = file.read_bytes()
+    except OSError as error:
+        raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error
+    try:
         found = msgspec.json.decode(content)
         version = found.get("version") if isinstance(found, dict) else None
         if version != VERSION:
             raise UnknownHistoryVersion(f"{file} has version {version!r}; this streamproof reads version {VERSION}")
-        return msgspec.convert(found, UpgradeRecord)
-    except OSError as error:
-        raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error
-    except msgspec.MsgspecError as error:
-        raise InvalidHistory(f"{file} is damaged: {error}; get it again from where it came from") from error
+        record = msgspec.convert(found, UpgradeRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(file, str(error)) from error
+    if why := next(_why_damaged(record), ""):
+        raise _damaged(file, why)
+    return record
+
+
+def _damaged(file: Path, why: str) -> DamagedHistory:
+    return DamagedHistory(f"{file} is damaged: {why}; get it again from where it came from")
+
+
+def _why_damaged(record: UpgradeRecord) -> Iterator[str]:
+    """What its types do not say."""
+    for which, side in (("old", record.old), ("new", record.new)):
+        yield from (f"of the {which} version, {why}" for why in _why_side_damaged(side))
+    for claim in record.claims:
+        try:
+            claim.as_guarantee()
+        except InvalidScenario as error:
+            yield str(error)
+    for one in record.switched:
+        if not one.crashes:
+            yield f"{one.folder} is the run of no crash (crashes=[])"
+        asides = (one.aside, None if one.aside is None else one.aside.without)
+        for folder in (one.folder, *(aside.folder for aside in asides if aside is not None)):
+            place = PurePosixPath(folder)
+            if place.parts[:1] != ("runs",) or len(place.parts) != 2 or ".." in place.parts or "\0" in folder:
+                yield f"folder={folder!r} is none of its runs, as runs/upgrade-0001 is"
+
+
+def _why_side_damaged(side: SideRecord) -> Iterator[str]:
+    subject = side.subject
+    wanted: dict[str, type] = {"name": str, "mode": str, "key": list, "reads": bool}
+    for name, kind in wanted.items():
+        if name not in subject:
+            yield f"subject has no {name!r}"
+        elif not isinstance(subject[name], kind):
+            yield f"subject has {name}={subject[name]!r}"
+    if subject.get("mode") not in list(OutputMode):
+        yield f"subject has mode={subject.get('mode')!r}; there are: {', '.join(OutputMode)}"
+    if any(not isinstance(column, str) for column in subject.get("key", ())):
+        yield f"subject has key={subject['key']!r}"
+    if not isinstance(subject.get("code", {}), dict):
+        yield f"subject has code={subject['code']!r}"
+    if "pyspark" not in side.versions:
+        yield "versions has no 'pyspark'"
 
 
 @dataclass(frozen=True)
@@ -144,12 +215,12 @@ class RejudgedUpgrade:
 
 
 def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrade:
-    """Judge each of its runs again, without the code of either version. Raises what `read_upgrade` raises, and
-    InvalidHistory for a run that cannot be judged."""
+    """Judge each of its runs again, those beside among them, without the code of either version. Raises what
+    `read_upgrade` raises, and InvalidHistory for a run that cannot be judged."""
     record = read_upgrade(folder)
-    differences: list[str] = []
-    now = tuple(_again(folder, record, one, oracles, differences) for one in record.switched)
-    return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(differences))
+    again = _Again(folder, record, oracles)
+    now = tuple(map(again.switched, record.switched))
+    return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(again.differences))
 
 
 def judge_switched(
@@ -159,20 +230,46 @@ def judge_switched(
     return judge_switch(read_history(folder), sides, guarantees, oracles, changed)
 
 
-def _again(
-    folder: Path, record: UpgradeRecord, one: Switched, oracles: Mapping[str, Oracle], differences: list[str]
-) -> Switched:
-    after = record.new if one.way is Way.UPGRADE else record.old
-    run = folder / one.folder
-    if read_description(run).subject != msgspec.json.decode(msgspec.json.encode(after.subject)):
-        differences.append(f"{one.folder} is a run of another query")
-    judged = judge_switched(run, record.sides(one), record.guarantees, oracles, one.changed)
-    if (judged.outcome, judged.committed) != (one.outcome, one.committed):
-        differences.append(
-            f"{one.folder}: {judged.outcome} from batch {judged.committed + 1} on by its record, and {one.outcome} "
-            f"from batch {one.committed + 1} on in {UPGRADE_FILE}"
-        )
-    return with_judgement(one, judged, one.aside)
+@dataclass
+class _Again:
+    """An upgrade that is judged again, run by run."""
+
+    folder: Path
+    record: UpgradeRecord
+    oracles: Mapping[str, Oracle]
+    differences: list[str] = field(default_factory=list)
+    judged: dict[str, SwitchJudgement] = field(default_factory=dict)
+    """Of each run beside: several states can have the word of one."""
+
+    def switched(self, one: Switched) -> Switched:
+        self._check_subject(one.folder, self.record.after(one))
+        judged = self._judge(one.folder, self.record.sides(one), one.changed)
+        if (judged.outcome, judged.committed) != (one.outcome, one.committed):
+            self.differences.append(
+                f"{one.folder}: {judged.outcome} from batch {judged.committed + 1} on by its record, and {one.outcome} "
+                f"from batch {one.committed + 1} on in {UPGRADE_FILE}"
+            )
+        return with_judgement(one, judged, None if one.aside is None else self.aside(one, one.aside))
+
+    def aside(self, one: Switched, aside: Aside) -> Aside:
+        if aside.folder not in self.judged:
+            self._check_subject(aside.folder, self.record.before(one))
+            judged = self._judge(aside.folder, self.record.sides_beside(one, aside), aside.changed)
+            self.judged[aside.folder] = judged
+            if judged.outcome != aside.outcome:
+                self.differences.append(
+                    f"{aside.folder}: {judged.outcome} by its record, and {aside.outcome} in {UPGRADE_FILE}"
+                )
+        judged = self.judged[aside.folder]
+        without = None if aside.without is None else self.aside(one, aside.without)
+        return msgspec.structs.replace(aside, outcome=judged.outcome, why=judged.why, without=without)
+
+    def _check_subject(self, folder: str, side: SideRecord) -> None:
+        if read_description(self.folder / folder).subject != msgspec.json.decode(msgspec.json.encode(side.subject)):
+            self.differences.append(f"{folder} is a run of another query")
+
+    def _judge(self, folder: str, sides: Sides, changed: Sequence[str]) -> SwitchJudgement:
+        return judge_switched(self.folder / folder, sides, self.record.guarantees, self.oracles, changed)
 
 
 def with_judgement(one: Switched, judged: SwitchJudgement, aside: Aside | None) -> Switched:

@@ -13,20 +13,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.addresses import DRIVER
-from ..core.guarantees import Guarantee
+from ..core.errors import InvalidHistory
+from ..core.guarantees import EXACTLY_ONCE, Guarantee
 from ..core.model import Value
 from ..core.verdicts import SAMPLE, Status
 from ..judging.keyed_outputs import keyed_table
 from ..judging.oracle import Case, Oracle, judge_each
-from ..judging.outputs import SinkBatch, deliveries
+from ..judging.outputs import SinkBatch, deliveries, last_of_each
 from ..judging.query_story import often, shortened_row
 from ..judging.references import REFERENCES, SINK, collate_references
 from ..judging.shapes import OutputMode, OutputShape, text_of
 from ..judging.tables import Deviation, Table, compare_tables, table_of
 from ..judging.unkeyed_outputs import unkeyed_table
-from ..recording.history import Aborted, History, LifeFailed
+from ..recording.history import Aborted, History, LifeFailed, Placed
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped, Started, Taken
-from .outcomes import Basis, UpgradeOutcome
+from .outcomes import Basis, UpgradeOutcome, Way
 
 KEY = "key"
 """Where rows are recorded by key, what the column with it is called."""
@@ -45,6 +46,14 @@ class Sides:
     basis: Basis
     last_counting: int
     """The last batch whose input counts: one must be left for the version that went on."""
+    empty_shows: bool = False
+    """Whether a table that is empty, as it should be, says that nothing is wrong."""
+
+
+def sides_beside(way: Way, before: OutputShape, since: int, basis: Basis, last_counting: int) -> Sides:
+    """Of a version that goes on from a state of its own, or from what another has left of it. The old one has made all
+    of its table by itself; whatever the new one began with, it has gone on from the old one."""
+    return Sides(before, before, since, Basis.ALL if way is Way.UPGRADE else basis, last_counting, True)
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ def judge_switch(
 ) -> SwitchJudgement:
     """`changed` is what a version that failed has changed in the folders, by path.
 
-    Raises UnknownName for a guarantee without an oracle, InvalidHistory for rows that are none.
+    Raises UnknownName for a guarantee without an oracle.
     """
     committed = committed_before(history, sides.since)
     failed = [one for one in history.timeline if isinstance(one, LifeFailed) and one.incarnation >= sides.since]
@@ -86,13 +95,19 @@ def judge_switch(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
-    return replace(_compared(history, sides, guarantees, oracles), committed=committed, notes=notes)
+    try:
+        found = _compared(history, sides, guarantees, oracles)
+    except InvalidHistory as error:
+        # Rows that are none, or without their key: what came about from other states is known all the same.
+        found = SwitchJudgement(UpgradeOutcome.UNKNOWN, str(error))
+    return replace(found, committed=committed, notes=notes)
 
 
 def committed_before(history: History, since: int) -> int:
-    """The last batch that was committed when the version that went on was started for the first time; -1: none."""
-    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == since)
-    return next((one.restored[1] for one in started if one.restored is not None), -1)
+    """The last batch that was committed by the time the version that went on was started for the first time, whatever
+    it found of that; -1: none."""
+    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation <= since)
+    return max((one.restored[1] for one in started if one.restored is not None), default=-1)
 
 
 def _of_failed(
@@ -102,14 +117,21 @@ def _of_failed(
     if given_up.silent is not None:
         silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
         return UpgradeOutcome.CRASH_LOOP, silence
-    if not failed:
+    last = failed[-1] if failed else None
+    if last is None or last.incarnation != last_life(history):
+        # What ended the last of its lives was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
-    last = failed[-1]
-    if did:
-        return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
+    if did:
+        return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     return UpgradeOutcome.REFUSED, last.why
+
+
+def last_life(history: History) -> int:
+    """The incarnation of the last life of the driver that was begun; 0: none was."""
+    placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
+    return max((one.incarnation for one in placed), default=0)
 
 
 def done_by(history: History, since: int, changed: Sequence[str]) -> str:
@@ -142,6 +164,10 @@ def _notes(history: History, sides: Sides, failed: Sequence[LifeFailed], committ
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:
         yield "nothing was committed by then: it began with the first batch"
+    if _compares_on_the_way(sides):
+        alone, given = last_of_each(deliveries(history, REFERENCES[0])), _given_since(history, sides)
+        if given and not _cut_alike(history, alone, given):
+            yield "it made other batches than alone, so that what it gave on the way was not compared"
     old = _untouched(history, sides)
     if old:
         yield f"{old:,} rows of its table are of before the change: no later input touched them"
@@ -232,6 +258,10 @@ def _compared(
     missing = [name for name in (*REFERENCES, DRIVER) if name not in tables]
     if missing:
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, f"the table of {', '.join(missing)} is not in the record")
+    if not any(tables.values()):
+        if sides.empty_shows:
+            return SwitchJudgement(UpgradeOutcome.CONTINUES)
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
     keyed = sides.after.keyed_outputs and not sides.after.reads
     key = (KEY,) if keyed else sides.after.key
     shape = OutputShape(sides.after.mode, key, reads=True)
@@ -240,6 +270,9 @@ def _compared(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, case.collation.unjudgeable)
     verdicts = judge_each(case, guarantees, oracles)
     rows = differing_rows(tables[REFERENCES[0]], tables[DRIVER], key)
+    on_the_way = "" if rows else "its table is right at the end, and was another one on the way"
+    if on_the_way:
+        rows = given_otherwise(history, sides)
     violated = [one for one in verdicts if one.status is Status.VIOLATED]
     if violated:
         said = "; ".join(f"{one.guarantee} is violated: {one.summary}" for one in violated)
@@ -248,13 +281,53 @@ def _compared(
     if unknown:
         said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
-    if not tables[DRIVER]:
-        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
+    if on_the_way and rows and any(one.name == EXACTLY_ONCE for one in guarantees):
+        # State that was lost, and that input which came again has made good: of a maximum, say, or a set.
+        return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
     if rows:
         # The claim allows it, as at-least-once allows a row twice.
         allowed = ", ".join(str(one.guarantee) for one in verdicts)
         return SwitchJudgement(UpgradeOutcome.CONTINUES, f"its table differs as far as {allowed} allows", rows=rows)
     return SwitchJudgement(UpgradeOutcome.CONTINUES)
+
+
+def given_otherwise(history: History, sides: Sides) -> tuple[str, ...]:
+    """Rows that the version gave on the way, where each batch gives what the table has from then on, and that it does
+    not give alone after the same input."""
+    if not _compares_on_the_way(sides):
+        return ()
+    one, other = (last_of_each(deliveries(history, name)) for name in REFERENCES)
+    given = _given_since(history, sides)
+    if not _cut_alike(history, one, given):
+        return ()
+    found: list[str] = []
+    for batch in sorted(given):
+        wanted, unsure, table = (table_given([some[batch]], sides.after) for some in (one, other, given))
+        if wanted == unsure:
+            key = (KEY,) if sides.after.keyed_outputs else ()
+            found += [f"batch {batch}: {said}" for said in differing_rows(wanted, table, key)]
+    return tuple(found[:SAMPLE])
+
+
+def _compares_on_the_way(sides: Sides) -> bool:
+    return not sides.after.reads and sides.after.mode is not OutputMode.APPEND and sides.basis is Basis.ALL
+
+
+def _given_since(history: History, sides: Sides) -> dict[int, SinkBatch]:
+    return last_of_each(one for one in deliveries(history, SINK) if one.incarnation >= sides.since)
+
+
+def _cut_alike(history: History, alone: Mapping[int, SinkBatch], given: Mapping[int, SinkBatch]) -> bool:
+    """Whether the version has made the batches that it makes alone, of which the other has made the first: as many
+    rows of input in each, as far as that is known."""
+    if not given or given.keys() != {batch for batch in alone if batch >= min(given)}:
+        return False
+    known: dict[str, dict[int, int]] = {REFERENCES[0]: {}, DRIVER: {}}
+    for done in history.each(BatchDone):
+        if done.actor in known:
+            known[done.actor][done.batch] = done.rows
+    wanted, found = known[REFERENCES[0]], known[DRIVER]
+    return all(wanted[batch] == found[batch] for batch in given if batch in wanted and batch in found)
 
 
 def differing_rows(wanted: Table, found: Table, key: Sequence[str]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def _alike(one: Switched) -> object:
 
 def _line(group: Sequence[Switched]) -> OutcomeLine:
     # What the version before does beside is known of some of them.
-    first = next((one for one in group if one.aside is not None), group[0])
+    first = next((one for one in group if one.aside is not None and not one.aside.like), group[0])
     return OutcomeLine(
         first.way,
         first.outcome,
@@ -88,14 +88,21 @@ def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
     elif first.changed:
         yield f"it changed {counted(len(first.changed), 'file')}: {', '.join(first.changed[:3])}"
     if first.aside is not None:
-        yield _beside(first.aside)
+        yield from _beside(first.way, first.aside)
+        alone = first.aside.without if first.aside.after else first.aside
+        if alone is not None and alone.fails:
+            yield "nobody is blamed: it is no better without the change"
     yield from first.notes
 
 
-def _beside(aside: Aside) -> str:
-    what = "the old version, from what it left" if aside.after else "without the change, from the same state"
+def _beside(way: Way, aside: Aside) -> Iterator[str]:
+    who = "old" if way is Way.UPGRADE else "new"
+    what = f"the {who} version, from what it left" if aside.after else "without the change, from the same state"
+    like = " (tried of a state like it)" if aside.like else ""
     why = f": {shortened_why(aside.why)}" if aside.why else ""
-    return f"{what}: {aside.outcome}{why} ({aside.folder})"
+    yield f"{what}{like}: {aside.outcome}{why} ({aside.folder})"
+    if aside.without is not None:
+        yield from _beside(way, aside.without)
 
 
 def shortened_why(text: str) -> str:
@@ -103,9 +110,23 @@ def shortened_why(text: str) -> str:
     return one if len(one) <= _LONGEST else f"{one[:_LONGEST]}..."
 
 
+def states_tried(record: UpgradeRecord) -> dict[Way, int]:
+    """From how many states the other version went on, each way that was planned."""
+    return {way: sum(1 for one in record.switched if one.way is way) for way in record.points}
+
+
+def tried_of(record: UpgradeRecord) -> Iterator[str]:
+    """The same in words, with the crash points that left them."""
+    for way, count in states_tried(record).items():
+        back = "" if way is Way.UPGRADE else "back: "
+        yield f"{back}{counted(count, 'crash state')} tried, of {counted(record.points[way], 'crash point')}"
+
+
 def caveats(record: UpgradeRecord) -> Iterator[str]:
     """What would fool whoever reads no more than the outcomes."""
     continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]
+    if continued and not record.differ_in and record.old.versions == record.new.versions:
+        yield "OLD and NEW say the same of themselves: as far as that shows, nothing was changed"
     if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
     if continued and not record.on_state:

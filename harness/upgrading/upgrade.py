@@ -8,7 +8,8 @@
 3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
    or fell into a crash loop, the old version goes on from the same state: who is wrong without any change is not made
    wrong by it.
-4. Where that is asked for, the new version goes on from one state, watched, and the old one from each of its states.
+4. Where that is asked for, the new version goes on from one state, watched, and the old one from each of its states;
+   and where that does not continue, the new one from the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +29,6 @@ import msgspec
 
 from ..certifying.attempts import Attempt, Passed
 from ..certifying.budget import CampaignProgress
-from ..certifying.campaign import EMPTY_ON_START
 from ..certifying.coming_back import stated_in, with_stated_time
 from ..certifying.continuing import versions_here
 from ..certifying.covering import take_alike
@@ -38,17 +39,13 @@ from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.request import CampaignRequest
-from ..certifying.waiting import LifeStates, Waiting, by_worth
+from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
 from ..contracts.query import Query
-from ..contracts.registry import Registry
-from ..contracts.scenario import Scenario, check
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StorageFailed, StreamproofError
-from ..core.guarantees import Guarantee, exactly_once, recovers
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.guarantees import recovers
 from ..core.model import Event
-from ..core.places import Places
-from ..core.verdicts import Status
-from ..core.workload import Workload
+from ..core.wording import counted
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import supported
@@ -63,53 +60,21 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
 from .alone import why_unjudgeable
-from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, without_numbers
+from .beside import next_beside, planned_beside, wants_aside, with_borrowed
+from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
-from .switch_judging import Sides, committed_before, table_alone
+from .request import UpgradeRequest, UpgradeSide, check_request, prepared
+from .switch_judging import Sides, committed_before, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
-MINUTES: Final = 10.0
-"""For trying states, each way, unless somebody says otherwise."""
 LIFE_SECONDS: Final = 120.0
 """How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
 state."""
-ASIDES: Final = 2
-"""How often the version before is tried beside, for what looks the same."""
+_FOR_BESIDE: Final = 0.25
+"""How much of the time is kept for the version before, once the one after it has not continued."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
 _SINK: Final = "sink/"
-_SETTINGS: Final = {
-    # As certify has them: a short stream sees a file sink's log compacted, and a checkpoint with its first file alone
-    # refuses nobody.
-    "spark.sql.streaming.fileSink.log.compactInterval": "3",
-    EMPTY_ON_START: "false",
-}
-
-
-@dataclass(frozen=True)
-class UpgradeSide:
-    """One version, as it is handed over."""
-
-    query: Query
-    origin: str = ""
-
-
-@dataclass(frozen=True)
-class UpgradeRequest:
-    """What is asked for."""
-
-    old: UpgradeSide
-    new: UpgradeSide
-    workload: Workload
-    registry: Registry
-    claims: tuple[Guarantee, ...] = ()
-    """What must hold across the change; exactly-once where nothing is said."""
-    basis: Basis = Basis.ALL
-    and_back: bool = False
-    minutes: float = MINUTES
-    states: int | None = None
-    """How many states to try at most, each way; None: as many as there is time for."""
-    seed: int = 7
 
 
 def upgrade(
@@ -118,20 +83,17 @@ def upgrade(
     show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> tuple[Path, UpgradeRecord]:
     """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
-    version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left."""
-    old, new = (replace(side, query=_prepared(side.query)) for side in (request.old, request.new))
-    new = replace(new, query=replace(new.query, batch_events=old.query.batch_events))
-    claims = request.claims or tuple(c.guarantee for c in new.query.claims if c.guarantee.name in _ONCE)
-    request = replace(request, old=old, new=new, claims=claims or (exactly_once(),))
-    for query in (old.query, new.query):
-        _check(query, request)
-    _check_input(request)
-    name = new_run_id(new.query.name)
+    version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left. Once something
+    was found, an OwnFailure is the reason why the rest was not tried."""
+    request = prepared(request)
+    name = new_run_id(request.new.query.name)
     path = ROOT / name if folder is None else folder
+    tried = _Upgrade(name, request, path, show)
+    check_request(request, tried.last_changed)
     check_unused(path)
     there = path.exists()
     try:
-        record = _Upgrade(name, request, path, show).run()
+        record = tried.run()
         write_upgrade(path, record)
         return path, record
     except BaseException:
@@ -141,40 +103,6 @@ def upgrade(
         raise
     finally:
         shutil.rmtree(path / "work", ignore_errors=True)
-
-
-_ONCE: Final = frozenset({"exactly-once", "at-least-once", "at-most-once"})
-
-
-def _prepared(query: Query) -> Query:
-    return replace(query, settings={**_SETTINGS, **query.settings})
-
-
-def _check_input(request: UpgradeRequest) -> None:
-    """Raises InvalidScenario."""
-    query, workload = request.old.query, request.workload
-    if touched_again(workload).last_before(query) < 0:
-        raise InvalidScenario(
-            f"an input of {workload.events:,} events is no whole batch of {query.batch_events:,}, so nothing would be "
-            "committed before the change: give it more events, or the query a smaller batch_events"
-        )
-
-
-def _check(query: Query, request: UpgradeRequest) -> None:
-    scenario = Scenario(query, request.workload, claims=request.claims)
-    check(scenario, Places(()), request.registry.faults, request.registry.oracles)
-    if not query.copyable:
-        raise InvalidScenario(
-            f"query {query.name!r} keeps something outside of its folders (stores, or a source of its own), which "
-            "cannot be put back as it was at a crash: an upgrade is tried from hundreds of states, so give it the "
-            "harness's source, and a sink in its folders"
-        )
-    if query.read is not None and request.basis is Basis.SINCE:
-        raise InvalidScenario(
-            f"query {query.name!r} has a table that a consumer reads, of which nobody can say what is of the time "
-            "since the change: compare with --reference all, or leave write and read out"
-        )
-    supported(chosen_version(query.spark))
 
 
 @dataclass(frozen=True)
@@ -200,6 +128,10 @@ class _Upgrade:
     """What each version makes of all input: the records of its two lives alone."""
     ran: dict[str, dict[str, str]] = field(default_factory=dict)
     """The Spark, the Python and the packages that each version has said it ran on."""
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of the session of each."""
+    points: dict[Way, int] = field(default_factory=dict)
+    """How many were planned."""
     until: float | None = None
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     runs: int = 0
@@ -223,17 +155,19 @@ class _Upgrade:
             same = self._same_table()
             self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, lives)
             if self.unjudgeable:
-                return self._record(lane, profile, [], same)
+                return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
                 tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
             with self._timed("the old version beside"):
-                tried = self._beside(lane, old, tried)
+                tried = self._beside(lane, Way.UPGRADE, old, tried)
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
-                    tried += self._back(lane, old, new, tried)
-        return self._record(lane, profile, [one.switched for one in tried], same)
+                    back = self._back_if_it_can(lane, old, new, tried)
+                with self._timed("the new version beside"):
+                    tried += self._beside(lane, Way.ROLLBACK, new, back)
+        return self._record([one.switched for one in tried], same)
 
     # What it is made of
 
@@ -302,6 +236,7 @@ class _Upgrade:
         lives: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
             version.lives_in(lane)
+            self.settings[which] = lane.settings
             lives[which] = []
             for place, actor in enumerate(REFERENCES):
                 lane.store.clear()
@@ -340,20 +275,23 @@ class _Upgrade:
     ) -> list[_Tried]:
         """The version goes on from each of the states."""
         waiting = []
-        for passed in points_of_the_driver(profile, every_batch=True):
+        points = points_of_the_driver(profile, every_batch=True)
+        self.points[way] = len(points)
+        for passed in points:
             crash = crash_at(profile, passed, Victim.DRIVER)
             if passed.state is None:
                 self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
-        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)[::-1]
+        groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
         version.lives_in(lane)
         tried: list[_Tried] = []
         everything = len(groups)
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
-            if (self.until is not None and time.monotonic() >= self.until) or (most is not None and len(tried) >= most):
+            kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
+            if self._left() <= kept or (most is not None and len(tried) >= most):
                 why = NO_TIME if most is None or len(tried) < most else f"{most:,} were asked for"
                 self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
                 break
@@ -361,8 +299,15 @@ class _Upgrade:
             here = states.passed(group[0])
             assert here is not None
             crashed = made(here, group[0])
-            lane.store.restore(crashed.state)
-            went = go_on_in(lane, crashed.life, self.contents)
+            try:
+                lane.store.restore(crashed.state)
+                went = go_on_in(lane, crashed.life, self.contents)
+            except OwnFailure as error:
+                if not tried:
+                    raise
+                # It says nothing of either version, and what was found before is known all the same.
+                self.not_tried += [f"{way}: {one.crash}: {error}" for some in (group, *groups) for one in some]
+                break
             group += take_alike(states, here, went.life, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
             tried.append(self._enter(lane, way, version, crashed, mates, went))
@@ -373,7 +318,7 @@ class _Upgrade:
     ) -> _Tried:
         run = self._next_run(str(way))
         since = crashed.life
-        references = self._reference(lane, way, version, went.life)
+        references = self._reference(lane, _which(way), version, went.life, self.request.basis)
         self._write(run, version, lane, crashed, mates, went.life, references)
         sides = self._sides(way, since)
         judged = judge_switched(
@@ -383,10 +328,9 @@ class _Upgrade:
         switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept)
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
-    def _reference(self, lane: Lane, way: Way, version: UpgradeVersion, life: Attempt) -> list[Stamped]:
+    def _reference(self, lane: Lane, which: str, version: UpgradeVersion, life: Attempt, basis: Basis) -> list[Stamped]:
         """What the version makes alone: of all input, or of what was left of it when it was started."""
-        which = "new" if way is Way.UPGRADE else "old"
-        if self.request.basis is Basis.ALL or life.failure is not None:
+        if basis is Basis.ALL or life.failure is not None:
             return self.alone[which]
         first = life.before[0] if life.before else life
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
@@ -426,53 +370,78 @@ class _Upgrade:
 
     # The version before, beside
 
-    def _beside(self, lane: Lane, old: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
-        """Where the new version has not continued: what the old one comes to."""
-        times: dict[object, int] = {}
-        chosen: dict[int, bool] = {}
-        for place, one in enumerate(tried):
-            switched = one.switched
-            refused = switched.outcome is UpgradeOutcome.REFUSED
-            if switched.status is Status.HOLDS or (refused and switched.clean):
-                continue
-            kind = _kind(switched)
-            if times.get(kind, 0) < ASIDES:
-                times[kind] = times.get(kind, 0) + 1
-                chosen[place] = refused
-        if not chosen:
-            return tried
-        old.lives_in(lane)
+    def _beside(self, lane: Lane, way: Way, before: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
+        """Where a version has not continued: what the one before it comes to."""
         found = list(tried)
-        for number, (place, after) in enumerate(chosen.items()):
-            self._show("the old version beside", number, len(chosen))
-            found[place] = self._aside(lane, old, tried[place], after)
-        return found
+        switched = [one.switched for one in tried]
+        planned = planned_beside(switched)
+        for done in count():
+            place = next_beside(switched)
+            if place is None:
+                break
+            if self._left() <= 0:
+                self._say_unblamed(way, switched, NO_TIME)
+                break
+            self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
+            try:
+                if not done:
+                    before.lives_in(lane)
+                switched[place] = self._with_aside(lane, way, before, found[place])
+            except OwnFailure as error:
+                self._say_unblamed(way, switched, str(error))
+                break
+        return [replace(one, switched=now) for one, now in zip(found, with_borrowed(switched), strict=True)]
 
-    def _aside(self, lane: Lane, old: UpgradeVersion, one: _Tried, after: bool) -> _Tried:
+    def _say_unblamed(self, way: Way, switched: Sequence[Switched], why: str) -> None:
+        unsure = sum(1 for one in with_borrowed(switched) if one.aside is None and wants_aside(one))
+        if unsure:
+            self.not_looked_at.append(
+                f"What the {_which_before(way)} version comes to from {counted(unsure, 'state')} from which the other "
+                f"did not continue, so that nobody is blamed for these: {why}."
+            )
+
+    def _with_aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
+        if one.switched.outcome is not UpgradeOutcome.REFUSED:
+            return msgspec.structs.replace(one.switched, aside=self._aside(lane, way, before, one, after=False))
+        aside = self._aside(lane, way, before, one, after=True)
+        if aside.fails:
+            aside = msgspec.structs.replace(aside, without=self._aside(lane, way, before, one, after=False))
+        return msgspec.structs.replace(one.switched, aside=aside)
+
+    def _aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
         crashed, went = one.crashed, one.went
+        number = crashed.life
         if after:
             assert went.left is not None
             put_back(lane, went.left, self.contents)
-            number = crashed.life + len(went.life.before) + 1
+            number += len(went.life.before) + 1
         else:
             lane.store.restore(crashed.state)
-            number = crashed.life
         beside = go_on_in(lane, number, self.contents)
         last = beside.life
+        shape = before.query.shape
+        sides = sides_beside(way, shape, number, self.request.basis, self.last_counting)
+        references = self._reference(lane, _which_before(way), before, last, sides.basis)
         if after:
-            # The whole story: those of the new version that failed, and then the old one.
+            # The whole story: those of the one that failed, and then the one before it.
             last.before = (*went.life.before, went.life, *last.before)
         run = self._next_run("beside")
-        self._write(run, old, lane, crashed, [crashed], last, self.alone["old"])
-        shape = old.query.shape
-        sides = Sides(shape, shape, number, Basis.ALL, self.last_counting)
+        self._write(run, before, lane, crashed, [crashed], last, references)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
         )
-        aside = Aside(run, judged.outcome, judged.why, after)
-        return replace(one, switched=msgspec.structs.replace(one.switched, aside=aside))
+        return Aside(run, number, judged.outcome, judged.why, after, beside.changed)
 
     # And back
+
+    def _back_if_it_can(
+        self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
+    ) -> list[_Tried]:
+        try:
+            return self._back(lane, old, new, tried)
+        except OwnFailure as error:
+            self.not_tried.append(f"{Way.ROLLBACK}: all: {error}")
+            return []
 
     def _back(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]) -> list[_Tried]:
         start = _where_to_turn_back(tried)
@@ -505,8 +474,11 @@ class _Upgrade:
         return f"runs/{kind}-{self.runs:04d}"
 
     def _show(self, phase: str, done: int, planned: int) -> None:
-        left = 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
-        self.show(CampaignProgress(phase, done, planned, max(0.0, left)))
+        self.show(CampaignProgress(phase, done, planned, max(0.0, self._left())))
+
+    def _left(self) -> float:
+        """Seconds that are left for trying states this way."""
+        return 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -516,13 +488,13 @@ class _Upgrade:
         finally:
             self.durations[part] = round(time.monotonic() - before, 1)
 
-    def _record(self, lane: Lane, profile: Profile, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
+    def _record(self, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
         request, workload = self.request, self.input.workload
         java = find_java().version
 
         def side(one: UpgradeSide, which: str) -> SideRecord:
             versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
-            return SideRecord(one.origin, one.query.describe(), versions)
+            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which])
 
         old, new = side(request.old, "old"), side(request.new, "new")
         return UpgradeRecord(
@@ -543,9 +515,8 @@ class _Upgrade:
             last_changed=self.last_changed,
             claims=tuple(map(SavedClaim.of, request.claims)),
             seed=request.seed,
-            settings=lane.settings,
             minutes=request.minutes,
-            points=len(points_of_the_driver(profile, every_batch=True)),
+            points=self.points,
             switched=tuple(switched),
             not_tried=tuple(self.not_tried),
             not_looked_at=tuple(self.not_looked_at),
@@ -561,12 +532,18 @@ def _until(profile: Profile, last: int) -> Profile:
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
 
 
-def _kind(one: Switched) -> object:
-    """What looks the same but for numbers."""
-    crash = one.crashes[0]
-    changed = frozenset(without_numbers(path) for path in one.changed)
-    place = () if one.outcome is UpgradeOutcome.REFUSED else (crash.point, crash.side)
-    return one.outcome, place, changed, one.committed < 0
+def _begins_anew(group: Group) -> bool:
+    """Whether nothing was committed by then, or not for sure: such a state shows least."""
+    return all(one.crash.batch < 1 for one in group)
+
+
+def _which(way: Way) -> str:
+    """The version that goes on."""
+    return "new" if way is Way.UPGRADE else "old"
+
+
+def _which_before(way: Way) -> str:
+    return "old" if way is Way.UPGRADE else "new"
 
 
 def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...certifying.subjects import QueryShape
     from ...core.workload import Workload
     from ...upgrading.record import UpgradeRecord
-    from ...upgrading.upgrade import UpgradeSide
+    from ...upgrading.request import UpgradeSide
 
 
 def upgrade_command(
@@ -127,7 +127,8 @@ def upgrade_command(
 
     from ...certifying.subjects import QueryShape, claims_named, load_workload, usual_workload
     from ...upgrading.outcomes import Basis
-    from ...upgrading.upgrade import MINUTES, UpgradeRequest, upgrade
+    from ...upgrading.request import MINUTES, UpgradeRequest
+    from ...upgrading.upgrade import upgrade
     from ..campaign_line import CertifyingLine
 
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -176,7 +177,7 @@ class _Pair:
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     """Both versions, by their names, or a pair of the library. Raises a UserMistake."""
     from ...certifying.subjects import load_subject
-    from ...upgrading.upgrade import UpgradeSide
+    from ...upgrading.request import UpgradeSide
 
     registry = registered()
     if new is not None:
@@ -217,12 +218,11 @@ def upgrade_screen(record: UpgradeRecord, folder: Path, differences: Sequence[st
     from ...core.verdicts import Status
     from ...core.wording import counted
     from ...upgrading.outcomes import Way
-    from ...upgrading.telling import caveats, outcome_lines
+    from ...upgrading.telling import caveats, outcome_lines, tried_of
 
     styles = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
-    old, new = (f"{side.subject['name']} on Spark {side.versions['pyspark']}" for side in (record.old, record.new))
-    tried = counted(len(record.switched), "crash state")
-    yield Text.assemble((f"{old} -> {new}", "bold"), f"     {tried} tried, of {record.points:,} crash points")
+    old, new = (f"{side.name} on Spark {side.spark}" for side in (record.old, record.new))
+    yield Text.assemble((f"{old} -> {new}", "bold"), f"     {'; '.join(tried_of(record))}")
     yield Text(f"  differ in   {', '.join(record.differ_in) or 'nothing that they say of themselves'}")
     yield Text(f"  reference   what the version that goes on makes of {_REFERENCES[record.basis]}")
     yield Text()
@@ -250,7 +250,7 @@ def upgrade_document(
     record: UpgradeRecord, folder: Path, status: ExitStatus, differences: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What `--json` prints; `upgrade.json` has all of it."""
-    from ...upgrading.telling import caveats, outcome_lines
+    from ...upgrading.telling import caveats, outcome_lines, states_tried
 
     return {
         "folder": str(folder),
@@ -259,8 +259,8 @@ def upgrade_document(
         "new": msgspec.to_builtins(record.new),
         "reference": str(record.basis),
         "outcomes": [msgspec.to_builtins(line) for line in outcome_lines(record)],
-        "states": len(record.switched),
-        "points": record.points,
+        "states": states_tried(record),
+        "points": dict(record.points),
         "not_tried": list(record.not_tried),
         "caveats": list(caveats(record)),
         "unjudgeable": record.unjudgeable,

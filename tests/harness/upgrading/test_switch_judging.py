@@ -17,6 +17,7 @@ from streamproof.harness.recording.history import (
     FaultStruck,
     History,
     LifeFailed,
+    Placed,
     Proof,
     Stamp,
     TimelineEntry,
@@ -50,14 +51,19 @@ def judged(
     basis: Basis = Basis.ALL,
     failed: Sequence[int] = (),
     gave_up: str = "",
+    lives: int | None = None,
     silent: int | None = None,
     bit: bool = True,
     changed: Sequence[str] = (),
     claims: Sequence[Guarantee] = (exactly_once(),),
     read: Mapping[str, int] | None = None,
     done: Sequence[int] = (),
+    done_alone: Mapping[int, int] | None = None,
+    empty_shows: bool = False,
+    since: int = SINCE,
 ) -> SwitchJudgement:
-    """`failed` are the incarnations that ended by an error, `other` is what the second reference run gave."""
+    """`failed` are the incarnations that ended by an error, `lives` is how many there were of the version that went on
+    (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
     records: list[Stamped] = []
 
     def note(record: Record) -> None:
@@ -67,6 +73,8 @@ def judged(
     for name, given in zip(REFERENCES, (alone, alone if other is None else other), strict=True):
         for batch, rows in given.items():
             note(delivered(name, batch, rows, 1))
+        for batch, count in (done_alone or {}).items():
+            note(BatchDone(name, 1, batch, count, 0, 0, 10))
         if read is not None:
             note(Kept(name, 1, dict.fromkeys(("x", "y"), 1)))
         note(Ended(name, 1, {"source": [1]}))
@@ -75,11 +83,13 @@ def judged(
         note(delivered(SINK, batch, rows, 1))
     restored = (1, committed) if committed >= 0 else None
     number = SINCE
-    for number in range(SINCE, SINCE + max(1, len(failed))):
-        note(Started(DRIVER, number, restored, row_number(committed + 1, 0)))
+    timeline: list[TimelineEntry] = [struck(bit)]
+    for number in range(SINCE, SINCE + max(1, len(failed) if lives is None else lives)):
+        # Whoever is not the first of them finds nothing, where `since` says that it is of another version.
+        note(Started(DRIVER, number, None if SINCE < number == since else restored, row_number(committed + 1, 0)))
+        timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
     for batch, rows in new.items():
         note(delivered(SINK, batch, rows, number))
-    timeline: list[TimelineEntry] = [struck(bit)]
     timeline += [LifeFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
     if gave_up:
         timeline.append(Aborted(Stamp(90), gave_up, silent))
@@ -90,7 +100,9 @@ def judged(
             note(Kept(DRIVER, number, dict(read)))
         note(Ended(DRIVER, number, {"source": [1]}))
         timeline.append(Drained(Stamp(100)))
-    return judge_switch(History(records, timeline), Sides(before, after, SINCE, basis, 2), claims, JUDGES, changed)
+    return judge_switch(
+        History(records, timeline), Sides(before, after, since, basis, 2, empty_shows), claims, JUDGES, changed
+    )
 
 
 def delivered(sink: str, batch: int, rows: Rows, incarnation: int) -> Delivered:
@@ -118,6 +130,35 @@ def test_one_whose_counts_begin_anew_is_silently_wrong_and_the_rows_say_so() -> 
 
     assert found.outcome is UpgradeOutcome.WRONG
     assert found.rows[0] == '{"key":"a","values":2} where it should be {"key":"a","values":3}'
+
+
+MADE_GOOD: Given = {1: {"a": 1, "c": 1}, 2: REST[2]}
+"""Its state was lost, and what came later has made that good."""
+
+
+def test_one_whose_table_was_another_one_on_the_way_is_silently_wrong() -> None:
+    for mode in (OutputMode.UPDATE, OutputMode.COMPLETE):
+        shape = OutputShape(mode, ("word",))
+        found = judged(OLD, MADE_GOOD, before=shape, after=shape)
+
+        assert found.outcome is UpgradeOutcome.WRONG
+        assert "its table is right at the end, and was another one on the way" in found.why
+        assert found.rows == ('batch 1: {"key":"a","values":1} where it should be {"key":"a","values":2}',)
+
+
+def test_what_is_given_on_the_way_counts_as_far_as_the_claim_goes() -> None:
+    found = judged(OLD, MADE_GOOD, claims=[at_least_once()])
+
+    assert (found.outcome, len(found.rows)) == (UpgradeOutcome.CONTINUES, 1)
+
+
+def test_where_the_version_cuts_its_batches_otherwise_than_alone_what_it_gives_on_the_way_is_not_compared() -> None:
+    more = judged(OLD, {**MADE_GOOD, 3: {"c": 2}})
+    others = judged(OLD, MADE_GOOD, done=(1, 2), done_alone={1: 6, 2: 0})
+
+    for found in (more, others):
+        assert found.outcome is UpgradeOutcome.CONTINUES
+        assert "what it gave on the way was not compared" in found.notes[0]
 
 
 def test_one_whose_table_is_right_although_the_rows_of_before_were_others_continues() -> None:
@@ -167,6 +208,20 @@ def test_a_table_without_rows_shows_nothing() -> None:
     assert judged({}, {}, alone=empty).outcome is UpgradeOutcome.UNKNOWN
 
 
+def test_beside_an_empty_table_shows_that_nothing_is_wrong_without_the_change() -> None:
+    empty: Given = {0: {}, 1: {}, 2: {}}
+
+    assert judged({}, {}, alone=empty, empty_shows=True).outcome is UpgradeOutcome.CONTINUES
+
+
+def test_one_that_goes_on_from_less_than_what_had_been_committed_has_taken_over_nothing() -> None:
+    """As where one that was refused has thrown the checkpoint away."""
+    found = judged(OLD, ALONE, failed=(2,), lives=2, since=3)
+
+    assert (found.outcome, found.committed) == (UpgradeOutcome.UNKNOWN, 0)
+    assert "it processed batch 0 again" in found.why
+
+
 def test_one_that_fails_at_each_start_before_it_has_done_anything_is_refused() -> None:
     found = judged(OLD, {}, failed=(2, 3), gave_up="stall: it did not recover")
 
@@ -194,6 +249,21 @@ def test_one_that_has_committed_or_written_to_its_own_sink_is_no_refusal() -> No
     for path in ("checkpoint/commits/1", "sink/part-0.json"):
         found = judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=(path,))
         assert found.outcome is UpgradeOutcome.CRASH_LOOP, path
+
+
+def test_one_that_failed_and_was_then_ended_from_outside_is_unknown() -> None:
+    after_rows = judged(OLD, {1: {"a": 2}}, failed=(2,), lives=2, gave_up="stall: no memory", changed=("sink/x",))
+    before_any = judged(OLD, {}, failed=(2, 3), lives=3, gave_up="stall: no memory")
+
+    for found in (after_rows, before_any):
+        assert (found.outcome, found.why) == (UpgradeOutcome.UNKNOWN, "stall: no memory"), found
+
+
+def test_one_that_did_something_and_failed_once_alone_is_unknown() -> None:
+    found = judged(OLD, {}, failed=(2,), gave_up="stall", changed=("checkpoint/commits/1",))
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "failed once" in found.why
 
 
 def test_one_that_gives_no_sign_of_work_is_in_a_crash_loop() -> None:
@@ -276,6 +346,26 @@ def test_what_a_consumer_reads_is_compared_row_by_row() -> None:
         UpgradeOutcome.CONTINUES,
     ]
     assert allowed.rows == ("y twice; it should be there once",)
+
+
+def test_a_table_that_cannot_be_compared_leaves_its_own_state_unknown() -> None:
+    """As a key that the rows do not have, in append mode too, or a count that is none."""
+    keyed = OutputShape(OutputMode.APPEND, ("word",))
+    rows: Given = {0: {'{"other":1}': 1}, 1: {'{"other":2}': 1}}
+    read = OutputShape(OutputMode.APPEND, ("word",), reads=True)
+
+    found = [
+        judged({0: rows[0]}, {1: rows[1]}, alone=rows, before=keyed, after=keyed),
+        judged({}, {}, before=read, after=read, read={"x": 1, "y": 1}),
+        judged({}, {}, before=READ, after=READ, read={"x": -1}),
+    ]
+
+    assert [(one.outcome, one.committed) for one in found] == [(UpgradeOutcome.UNKNOWN, 0)] * 3
+    assert [one.why.partition(":")[0] for one in found] == [
+        "a row has no key column 'word'",
+        "a row of a table is no JSON object",
+        "a table has the row 'x' -1 times; run the query again",
+    ]
 
 
 def test_one_that_began_with_the_first_batch_is_known_as_that() -> None:

@@ -13,6 +13,7 @@ from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, swi
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.upgrading.outcomes import Aside
 from streamproof.harness.upgrading.record import write_upgrade
 from streamproof.scenarios.upgrades import PAIRS
 
@@ -69,6 +70,21 @@ def test_a_record_that_says_other_than_its_runs_is_found_out(
     said = capsys.readouterr().out
     assert "silently wrong from batch 0 on by its record, and continues" in said
     assert str(WRONG) in said
+
+
+def test_what_the_version_before_came_to_is_judged_again_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = ((0, {"a": 1}), (1, {"a": 9}), (2, {"b": 2}))
+    write_run(tmp_path / "runs" / "upgrade-0001", crash_at(), judged=wrong)
+    write_run(tmp_path / "runs" / "beside-0002", crash_at(), judged=wrong)
+    aside = Aside("runs/beside-0002", 2, CONTINUES)
+    write_upgrade(tmp_path, record(switched(WRONG, committed=-1, aside=aside)))
+
+    assert run_command_line(["judge", str(tmp_path), "--json"]) == ExitStatus.USER_MISTAKE
+    found = json.loads(capsys.readouterr().out)
+    assert found["differences"] == ["runs/beside-0002: silently wrong by its record, and continues in upgrade.json"]
+    assert [line["status"] for line in found["outcomes"]] == ["UNKNOWN"]
 
 
 def test_a_run_of_another_query_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import pytest
 
 from certified import JUDGES, SUBJECT, crash_at
 from streamproof.harness.contracts.query import SOURCE
-from streamproof.harness.core.errors import ExitStatus, InvalidHistory, UnknownHistoryVersion
+from streamproof.harness.core.errors import DamagedHistory, ExitStatus, InvalidHistory, UnknownHistoryVersion
 from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.upgrading.again import touched_again
+from streamproof.harness.upgrading.beside import next_beside, with_borrowed
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import (
+    UPGRADE_FILE,
     VERSION,
     SideRecord,
     UpgradeRecord,
@@ -25,7 +30,7 @@ from streamproof.harness.upgrading.record import (
     write_upgrade,
 )
 from streamproof.harness.upgrading.switching import changes
-from streamproof.harness.upgrading.telling import caveats, outcome_lines
+from streamproof.harness.upgrading.telling import caveats, outcome_lines, tried_of
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import single_words, words
 
@@ -51,15 +56,23 @@ def record(*of: Switched, **more: Any) -> UpgradeRecord:
         "last_changed": 2,
         "claims": (SavedClaim.of(exactly_once()),),
         "seed": 7,
-        "settings": {},
         "minutes": 1.0,
-        "points": 10,
+        "points": {Way.UPGRADE: 10},
         "switched": of,
     }
     return UpgradeRecord(**{**facts, **more})
 
 
 LEFT = ("checkpoint/offsets/2 (new)",)
+LOOP, UNKNOWN = UpgradeOutcome.CRASH_LOOP, UpgradeOutcome.UNKNOWN
+
+
+def beside(outcome: UpgradeOutcome, **more: Any) -> Aside:
+    """What the version before comes to."""
+    return Aside("runs/beside-0002", 3, outcome, **more)
+
+
+FINE = beside(CONTINUES)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +80,90 @@ LEFT = ("checkpoint/offsets/2 (new)",)
     [
         ([switched(CONTINUES)], ExitStatus.HOLDS),
         ([switched(CONTINUES), switched(REFUSED)], ExitStatus.UNKNOWN),
-        ([switched(CONTINUES), switched(WRONG)], ExitStatus.VIOLATED),
-        ([switched(CONTINUES), switched(UpgradeOutcome.CRASH_LOOP)], ExitStatus.VIOLATED),
-        ([switched(CONTINUES), switched(UpgradeOutcome.UNKNOWN)], ExitStatus.UNKNOWN),
+        ([switched(CONTINUES), switched(WRONG, aside=FINE)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(LOOP, aside=FINE)], ExitStatus.VIOLATED),
+        ([switched(CONTINUES), switched(UNKNOWN)], ExitStatus.UNKNOWN),
         ([switched(CONTINUES, committed=-1)], ExitStatus.UNKNOWN),
         ([], ExitStatus.UNKNOWN),
-        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", CONTINUES, after=True))], ExitStatus.UNKNOWN),
-        ([switched(REFUSED, changed=LEFT, aside=Aside("runs/x", REFUSED, after=True))], ExitStatus.VIOLATED),
+        ([switched(REFUSED, changed=LEFT, aside=beside(CONTINUES, after=True))], ExitStatus.UNKNOWN),
+        ([switched(REFUSED, changed=LEFT, aside=beside(REFUSED, after=True, without=FINE))], ExitStatus.VIOLATED),
     ],
 )
 def test_the_worst_of_all_states_decides(of: Sequence[Switched], status: ExitStatus) -> None:
     assert record(*of).exit_status is status
+
+
+@pytest.mark.parametrize("outcome", [WRONG, LOOP])
+@pytest.mark.parametrize("aside", [None, beside(WRONG), beside(REFUSED), beside(LOOP), beside(UNKNOWN)])
+def test_nobody_is_blamed_unless_the_version_before_continues_from_the_same_state(
+    outcome: UpgradeOutcome, aside: Aside | None
+) -> None:
+    assert record(switched(CONTINUES), switched(outcome, aside=aside)).exit_status is ExitStatus.UNKNOWN
+
+
+@pytest.mark.parametrize("without", [None, beside(REFUSED), beside(UNKNOWN)])
+def test_what_one_that_was_refused_leaves_is_not_to_blame_where_the_version_before_fails_without_it(
+    without: Aside | None,
+) -> None:
+    after = beside(REFUSED, after=True, without=without)
+
+    assert record(switched(REFUSED, changed=LEFT, aside=after)).exit_status is ExitStatus.UNKNOWN
+
+
+def test_of_those_that_look_the_same_two_are_tried_beside_and_the_others_take_their_word() -> None:
+    found = [switched(WRONG) for _ in range(4)]
+    places = []
+    while (place := next_beside(found)) is not None:
+        places.append(place)
+        found[place] = switched(WRONG, aside=beside(CONTINUES))
+
+    assert places == [0, 1]
+    assert [one.aside.like for one in with_borrowed(found) if one.aside is not None] == [False, False, True, True]
+    assert {one.status for one in with_borrowed(found)} == {Status.VIOLATED}
+
+
+def test_of_those_that_look_the_same_all_are_tried_beside_where_one_is_no_better_without_the_change() -> None:
+    found = [switched(WRONG) for _ in range(4)]
+    outcomes = iter([CONTINUES, WRONG, CONTINUES, CONTINUES])
+    while (place := next_beside(found)) is not None:
+        found[place] = switched(WRONG, aside=beside(next(outcomes)))
+
+    assert [one.status is Status.VIOLATED for one in found] == [True, False, True, True]
+
+
+def test_each_kind_is_tried_beside_before_any_is_tried_again() -> None:
+    found = [switched(LOOP), switched(LOOP), switched(WRONG), switched(REFUSED), switched(CONTINUES)]
+    places = []
+    while (place := next_beside(found)) is not None:
+        places.append(place)
+        found[place] = switched(found[place].outcome, aside=FINE)
+
+    assert places == [2, 0, 1]
+
+
+def test_those_that_nobody_had_time_for_take_the_word_of_one_that_is_no_better_without_the_change() -> None:
+    found = with_borrowed([switched(WRONG, aside=FINE), switched(WRONG, aside=beside(WRONG)), switched(WRONG)])
+
+    assert [one.status for one in found] == [Status.VIOLATED, Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_states_of_each_way_are_counted_by_themselves() -> None:
+    back = Switched(Way.ROLLBACK, (crash_at(),), "runs/rollback-0002", 3, CONTINUES, committed=1)
+    both = record(switched(CONTINUES), back, back, points={Way.UPGRADE: 10, Way.ROLLBACK: 7})
+
+    assert list(tried_of(both)) == [
+        "1 crash state tried, of 10 crash points",
+        "back: 2 crash states tried, of 7 crash points",
+    ]
+
+
+def test_that_nobody_is_blamed_is_told() -> None:
+    (line,) = outcome_lines(record(switched(WRONG, aside=beside(WRONG, why="a twice"))))
+
+    assert line.more == (
+        "without the change, from the same state: silently wrong: a twice (runs/beside-0002)",
+        "nobody is blamed: it is no better without the change",
+    )
 
 
 def test_what_was_not_tried_leaves_it_unknown() -> None:
@@ -90,6 +176,13 @@ def test_a_change_that_makes_no_difference_to_this_input_is_said() -> None:
 
     assert any("the change was not exercised" in said for said in caveats(same))
     assert not any("the change was not exercised" in said for said in caveats(settings))
+
+
+def test_two_versions_that_are_the_same_are_said_to_be() -> None:
+    same, other = record(switched(CONTINUES)), record(switched(CONTINUES), differ_in=("settings",))
+
+    assert any("nothing was changed" in said for said in caveats(same))
+    assert not any("nothing was changed" in said for said in caveats(other))
 
 
 def replace_settings(one: UpgradeRecord) -> UpgradeRecord:
@@ -106,7 +199,7 @@ def test_states_from_which_the_same_came_about_are_told_together_the_worst_first
 
 
 def test_what_one_that_was_refused_has_left_and_what_the_old_version_makes_of_it_is_told() -> None:
-    aside = Aside("runs/beside-0002", CONTINUES, after=True)
+    aside = beside(CONTINUES, after=True)
     (line,) = outcome_lines(record(switched(REFUSED, changed=LEFT, aside=aside)))
 
     assert line.more == (
@@ -130,6 +223,50 @@ def test_one_of_another_version_or_none_is_refused(tmp_path: Path) -> None:
         judge_upgrade(tmp_path, JUDGES)
 
 
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("old", "subject", "name"), ..., "of the old version, subject has no 'name'"),
+        (("new", "subject", "name"), 7, "of the new version, subject has name=7"),
+        (("new", "subject", "mode"), "upside", "mode='upside'"),
+        (("new", "subject", "key"), [1], r"key=\[1\]"),
+        (("new", "subject", "code"), "source", "code='source'"),
+        (("old", "versions", "pyspark"), ..., "of the old version, versions has no 'pyspark'"),
+        (("switched", 0, "crashes"), [], "runs/upgrade-0001 is the run of no crash"),
+        (("switched", 0, "folder"), "runs/../../elsewhere", "folder='runs/../../elsewhere' is none of its runs"),
+        (("switched", 0, "aside", "folder"), "/etc", "folder='/etc' is none of its runs"),
+        (("switched", 0, "outcome"), "went well", "went well"),
+        (("claims", 0, "within"), {}, "amount of nothing"),
+        (("switched",), ..., "switched"),
+    ],
+)
+def test_one_that_is_damaged_is_refused_with_what_is_wrong(
+    where: Sequence[str | int], value: object, said: str, tmp_path: Path
+) -> None:
+    write_upgrade(tmp_path, record(switched(WRONG, aside=FINE)))
+    content = json.loads((tmp_path / UPGRADE_FILE).read_bytes())
+    inside = content
+    for step in where[:-1]:
+        inside = inside[step]
+    if value is ...:
+        del inside[where[-1]]
+    else:
+        inside[where[-1]] = value
+    (tmp_path / UPGRADE_FILE).write_text(json.dumps(content))
+
+    with pytest.raises(DamagedHistory, match=said) as refused:
+        read_upgrade(tmp_path)
+    assert str(tmp_path / UPGRADE_FILE) in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{}", b"null"])
+def test_what_is_no_record_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / UPGRADE_FILE).write_bytes(content)
+
+    with pytest.raises(InvalidHistory, match=UPGRADE_FILE):
+        read_upgrade(tmp_path)
+
+
 def test_files_are_compared_by_what_is_in_them() -> None:
     assert changes({"a": "1", "b": "1", "c": "1"}, {"a": "1", "b": "2", "d": "1"}) == (
         "b (changed)",
@@ -147,6 +284,18 @@ def test_each_pair_of_key_and_value_comes_again_at_the_end() -> None:
     assert [(one.key, one.value) for one in events[:10]] == before
     assert sorted((one.key, one.value) for one in events[10:]) == sorted(set(before))
     assert longer.again == len(events) - 10
+
+
+def test_an_input_whose_events_are_spaced_comes_again_too() -> None:
+    spaced = replace(single_words(3, events=100, batch=50), spacing={SOURCE: 10})
+    longer = touched_again(spaced)
+    events = [event for batch in longer.workload.batches(SOURCE) for event in batch]
+    query = replace(query_word_count(), batch_events=5)
+
+    assert len(events) == longer.events == 10 + longer.again
+    assert {later.time - earlier.time for earlier, later in pairwise(events)} == {10}
+    assert longer.last_before(query) == 1
+    assert longer.last_batch(query) == len(query.batches(longer.workload)) - 3
 
 
 def test_the_change_is_made_before_any_key_comes_again() -> None:

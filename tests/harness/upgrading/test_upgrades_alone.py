@@ -3,26 +3,39 @@ looks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
+from certified import crash_at
 from streamproof.harness.certifying.attempts import Attempt
-from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import ExitStatus, InvalidScenario
+from streamproof.harness.core.errors import (
+    DeadlinePassed,
+    ExitStatus,
+    InvalidScenario,
+    MissingTool,
+    Unsupported,
+    UserMistake,
+)
+from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.model import Event
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
-from streamproof.harness.upgrading.upgrade import UpgradeRequest, UpgradeSide
+from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 
@@ -34,7 +47,6 @@ class LaneAlone:
 
     def __init__(self, effects: Sequence[OutsideEffect] = (), values: Sequence[int] = (1, 1)) -> None:
         self.store = self
-        self.settings: dict[str, str] = {}
         self.ran = None
         self.patience = 1.0
         self.which = ""
@@ -52,6 +64,10 @@ class LaneAlone:
         rows = [Event("q", row_number(0, 0), "a", value, 0)]
         life.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
         return life
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"spark.which": self.which}
 
     def clear(self) -> None:
         """Of what it stores."""
@@ -104,6 +120,14 @@ def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_
     assert record.exit_status is ExitStatus.UNKNOWN
 
 
+def test_the_settings_of_each_version_are_those_that_it_ran_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = tried_alone(monkeypatch, tmp_path, LaneAlone())
+
+    assert [record.old.settings, record.new.settings] == [{"spark.which": "old"}, {"spark.which": "new"}]
+
+
 def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     record = tried_alone(monkeypatch, tmp_path, LaneAlone(), and_back=True)
 
@@ -111,10 +135,191 @@ def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.
     assert record.exit_status is ExitStatus.UNKNOWN
 
 
-def test_an_input_that_is_no_batch_is_refused(tmp_path: Path) -> None:
+def upgrade_at_work(monkeypatch: pytest.MonkeyPatch, folder: Path, asides: Mapping[bool, Aside]) -> Any:
+    """One whose version before comes to this, by whether it goes on from what the other has left."""
     side = UpgradeSide(query_word_count())
-    request = UpgradeRequest(side, side, words(3, events=3, batch=3), Registry())
+    request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry())
+    at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
+    at_work.until = monotonic() + 60 * request.minutes
+    monkeypatch.setattr(at_work, "_aside", lambda lane, way, before, one, *, after: asides[after])
+    return at_work
 
-    with pytest.raises(InvalidScenario, match="an input of 3 events is no whole batch of"):
-        upgrading.upgrade(request, folder=tmp_path / "upgrade")
+
+def tried(*of: Switched) -> list[Any]:
+    nothing: Any = None
+    return [upgrading._Tried(nothing, nothing, one) for one in of]
+
+
+BEFORE: Any = SimpleNamespace(lives_in=lambda lane: None)
+FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
+WRONG, REFUSED = (
+    Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=1, changed=("checkpoint/x",))
+    for outcome in (UpgradeOutcome.WRONG, UpgradeOutcome.REFUSED)
+)
+
+
+def test_the_version_before_goes_on_beside_from_some_of_those_that_look_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG, WRONG))
+
+    assert [one.switched.aside.like for one in found] == [False, False, True]
+    assert at_work.not_looked_at == []
+
+
+def test_where_what_a_refused_one_left_is_not_gone_on_from_the_state_before_that_is_tried_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    after = Aside("runs/beside-0003", 4, UpgradeOutcome.CRASH_LOOP, after=True)
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE, True: after})
+
+    (found,) = at_work._beside(None, Way.UPGRADE, BEFORE, tried(REFUSED))
+
+    assert found.switched.aside.without == FINE
+    assert found.switched.status is Status.VIOLATED
+
+
+def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    monkeypatch.setattr(at_work, "_aside", no_session)
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG))
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN]
+    assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
+
+
+def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int], alive: int) -> list[Any]:
+    """From a state of each of these batches, as long as the machine bears it; each shows by its batch."""
+    passed = [SimpleNamespace(state=SimpleNamespace(files=("x",)), batch=batch) for batch in batches]
+    went = iter([SimpleNamespace(life=None)] * alive)
+    for name, stands_for in {
+        "points_of_the_driver": lambda *_, **__: passed,
+        "crash_at": lambda profile, here, victim: crash_at(here.batch),
+        "by_worth": lambda groups, *_: groups,
+        "take_alike": lambda *_: [],
+        "mate_of": lambda crashed, *_: crashed,
+        "go_on_in": lambda *_: next(went, None) or no_session(),
+    }.items():
+        monkeypatch.setattr(upgrading, name, stands_for)
+    monkeypatch.setattr(
+        at_work,
+        "_enter",
+        lambda lane, way, version, crashed, mates, went: tried(
+            msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.life),))
+        )[0],
+    )
+    states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
+    lane = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
+    found = at_work._go_on(
+        lane, Way.UPGRADE, BEFORE, states, None, lambda here, one: SimpleNamespace(life=here.batch, state=None)
+    )
+    return [one.switched.crashes[0].batch for one in found]
+
+
+def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [0, 2, 1], alive=3) == [2, 1, 0]
+
+
+def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+
+    assert go_on(monkeypatch, at_work, [1, 2, 1], alive=1) == [1]
+    assert ["waited 90 s for a warm session" in said for said in at_work.not_tried] == [True, True]
+    with pytest.raises(DeadlinePassed):
+        go_on(monkeypatch, at_work, [1, 2], alive=0)
+
+
+def no_session(*_: Any, **__: Any) -> Any:
+    raise DeadlinePassed("a warm session", 90, "nothing of it")
+
+
+def test_the_minutes_bound_what_is_tried_beside_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
+    at_work.until = monotonic()
+
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG))
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN] * 2
+    assert ["2 states" in said and "nobody is blamed" in said for said in at_work.not_looked_at] == [True]
+
+
+FED = words(3, events=200, batch=5)
+GOOD = query_word_count()
+
+
+def write(rows: Any, folders: RunFolders) -> Any:
+    return rows
+
+
+def read(spark: Any, folders: RunFolders) -> Any:
+    return spark
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "said"),
+    [
+        (GOOD, {"workload": words(3, events=3, batch=3)}, "an input of 3 events is no whole batch of"),
+        (GOOD, {"workload": replace(FED, spacing={SOURCE: 300})}, "an input of 200 events is no whole batch of"),
+        (GOOD, {"workload": replace(FED, draw=lambda count, seed: iter(()))}, "draws 0 events instead of 200"),
+        (GOOD, {"claims": (exactly_once_output(),)}, "which says nothing of exactly-once-output"),
+        (replace(GOOD, stores=(Store("db", print),)), {}, "keeps something outside of its folders"),
+        (replace(GOOD, write=write, read=read), {"basis": Basis.SINCE}, "compare with --reference all"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_the_machine_is_looked_at(
+    new: Query, more: Mapping[str, Any], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.chdir(tmp_path)
+    facts: dict[str, Any] = {"workload": FED, "registry": Registry(), **more}
+
+    with pytest.raises(InvalidScenario, match=said):
+        upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "error"),
+    [
+        (GOOD, {}, MissingTool),
+        (replace(GOOD, packages=("kafka",)), {}, MissingTool),
+        (GOOD, {"workload": replace(FED, rate=100)}, Unsupported),
+        (replace(GOOD, packages=("kafka",)), {}, InvalidScenario),
+    ],
+)
+def test_what_the_cluster_cannot_run_is_refused_and_leaves_nothing(
+    new: Query,
+    more: Mapping[str, Any],
+    error: type[UserMistake],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    if error is MissingTool:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.chdir(tmp_path)
+    facts: dict[str, Any] = {"workload": FED, "registry": Registry(), **more}
+
+    with pytest.raises(error):
+        upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_input_is_drawn_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    drawn: list[int] = []
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        drawn.append(count)
+        yield from (("k", str(number)) for number in range(count))
+
+    side = UpgradeSide(GOOD)
+    request = UpgradeRequest(side, side, replace(FED, draw=draw), Registry())
+    with pytest.raises(MissingTool):
+        upgrading.upgrade(request, folder=tmp_path / "upgrade")
+
+    assert drawn == [200]
