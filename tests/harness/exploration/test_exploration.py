@@ -1,6 +1,7 @@
 """The search in the simulator: what it tries, finds, shrinks, keeps and runs again."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -46,6 +47,7 @@ from streamproof.harness.exploration.plans import EverySingle, Given, RandomSche
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.recording.claims_and_faults import SavedFault
@@ -317,8 +319,152 @@ def test_what_remembers_one_run_in_the_next_is_refused() -> None:
     setups = {**subject.setups, Role.SINK: replace(sink, mechanisms=(ClassWide(), *sink.mechanisms))}
     scenario = replace(sound, subject=replace(subject, setups=setups))
     found = Named("class-wide", "nowhere", "", scenario)
-    with pytest.raises(InvalidScenario, match="something remembers the first run, as a variable of a class"):
+    with pytest.raises(InvalidScenario, match=r"something remembers one run.*\(_ClassWide.seen changed\)"):
         explore(found, REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+
+
+@dataclass(frozen=True)
+class KeptForARecovery(Mechanism):
+    """A filter whose memory is a checkpoint's part in name only: what is restored is a variable of its class, which a
+    crash takes on a cluster. No run without failures reads it."""
+
+    where: str
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _WORK[self.where](machine)
+
+
+class _Filter(AtWork):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.seen: dict[int, int] = {}
+
+    def begin(self, given: Start) -> None:
+        if given.incarnation > 1:
+            self.seen.update(self.kept())
+
+    def kept(self) -> dict[int, int]:
+        return {}
+
+    def keep(self) -> None:
+        pass
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        passed = [event for event in events if event.seq > self.seen.get(channel.place, 0)]
+        if events:
+            self.seen[channel.place] = max(self.seen.get(channel.place, 0), events[-1].seq)
+            self.keep()
+        return passed
+
+
+class _OfItsClass(_Filter):
+    latest: ClassVar[dict[str, dict[int, int]]] = {}
+
+    def kept(self) -> dict[int, int]:
+        return self.latest.get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        self.latest[self.machine.spec.slice_id] = dict(self.seen)
+
+
+class _OfItsClassReplaced(_OfItsClass):
+    def keep(self) -> None:
+        type(self).latest = {**self.latest, self.machine.spec.slice_id: dict(self.seen)}
+
+
+_module: dict[str, dict[int, int]] = {}
+
+
+class _OfItsModule(_Filter):
+    def kept(self) -> dict[int, int]:
+        return _module.get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        _module[self.machine.spec.slice_id] = dict(self.seen)
+
+
+class _OfADefaultArgument(_Filter):
+    def kept(self, kept: dict[str, dict[int, int]] = {}) -> dict[int, int]:  # noqa: B006
+        return kept.setdefault(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+@cache
+def _cached(slice_id: str) -> dict[int, int]:
+    return {}
+
+
+class _OfACache(_Filter):
+    def kept(self) -> dict[int, int]:
+        return _cached(self.machine.spec.slice_id)
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+class _OfTheEnvironment(_Filter):
+    def kept(self) -> dict[int, int]:
+        return {int(place): seq for place, seq in json.loads(os.environ.get(self._name, "{}")).items()}
+
+    def keep(self) -> None:
+        os.environ[self._name] = json.dumps(self.seen)
+
+    @property
+    def _name(self) -> str:
+        return f"STREAMPROOF_TEST_{self.machine.spec.slice_id}"
+
+
+_WORK: dict[str, type[_Filter]] = {
+    "class": _OfItsClass,
+    "class, replaced": _OfItsClassReplaced,
+    "module": _OfItsModule,
+    "default": _OfADefaultArgument,
+    "cache": _OfACache,
+    "environment": _OfTheEnvironment,
+}
+
+
+def with_mechanism(mechanism: Mechanism) -> Named:
+    sound = bench_of(SOUND).scenario
+    subject: Any = sound.subject
+    own = subject.setups[Role.OPERATOR]
+    setups = {**subject.setups, Role.OPERATOR: replace(own, mechanisms=(mechanism, *own.mechanisms))}
+    return Named("remembering", "nowhere", "", replace(sound, subject=replace(subject, setups=setups)))
+
+
+@pytest.mark.parametrize("where", _WORK)
+def test_what_only_a_restored_life_reads_is_refused(where: str) -> None:
+    try:
+        with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
+            explore(with_mechanism(KeptForARecovery(where)), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+    finally:
+        for name in [name for name in os.environ if name.startswith("STREAMPROOF_TEST_")]:
+            del os.environ[name]
+
+
+_known: dict[int, str] = {}
+
+
+@dataclass(frozen=True)
+class Memoizing(Mechanism):
+    def attach(self, machine: Machine) -> AtWork:
+        return _Memoizing(machine)
+
+
+class _Memoizing(AtWork):
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        for event in events:
+            _known.setdefault(event.seq, str(event.seq))
+        return events
+
+
+def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
+    _known.clear()
+    found = explore(with_mechanism(Memoizing()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+    assert found.findings.statuses[Status.HOLDS]
+    assert _known
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:
