@@ -196,9 +196,9 @@ def check_same(earlier: Earlier, query: Query, workload: Workload, versions: Map
     for name in sorted(described.keys() | here.keys()):
         if described.get(name) != here.get(name):
             raise ScenarioChanged(
-                f"the query has changed since the campaign was begun: its {name} was {_short(described.get(name))}, and "
-                f"is {_short(here.get(name))} now, so that what was tried would not count. Check out what was certified, "
-                "or certify it again, into another folder"
+                f"the query has changed since the campaign was begun: its {name} was {_short(described.get(name))}, "
+                f"and is {_short(here.get(name))} now, so that what was tried would not count. Check out what was "
+                "certified, or certify it again, into another folder"
             )
     fed = {"name": workload.name, "events": workload.events, "seed": workload.seed}
     if certificate.workload != fed:
