@@ -83,9 +83,9 @@ BEYOND: Final = "the schedule goes beyond what is claimed"
 _CHECKED: Final = 4
 """Branches that are compared with whole runs before any is relied on."""
 _SOME: Final = 8
-"""Crashes after which it is asked whether something outside of the world has changed."""
+"""Crashes that are tried in two ways."""
 _MORE: Final = 24
-"""Crashes that are tried where something has."""
+"""And where something outside of the world has changed by that."""
 _NAMED: Final = 5
 """Of what has changed, so much is named."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
@@ -222,26 +222,30 @@ class Bench:
 
     def require_forgetting(self) -> None:
         """Make sure that no run knows of the one before it, and no incarnation of the one before it, but by what the
-        world leads to: who remembers otherwise survives crashes here alone. Runs without failures have to come to the
-        same; and where some runs with a crash change what the subject's code keeps outside of the world, others have to
-        come to the same whether or not a crash takes that away. Raises InvalidScenario."""
+        world leads to, and by what was written: who remembers otherwise survives crashes here alone. Runs without
+        failures have to come to the same; and some with a crash, whether or not it takes what the subject's code keeps
+        outside of the world, and what was written is what is read. More of these are tried where something outside has
+        changed. Raises InvalidScenario."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
         first, again = (small.run((), self.seed).digest() for _ in range(2))
         if first != again:
-            raise InvalidScenario(self._remembers("gives another history when the same schedule is run again", outside))
-        for schedule in small.some_crashes(_SOME):
-            small.run(schedule, self.seed)
-        if not outside.changed():
-            return
+            raise InvalidScenario(
+                self._remembers("gives another history when the same schedule is run again", outside.changed())
+            )
         thorough = SimulatedCluster(self.cluster.options, thorough=True)
-        for schedule in small.some_crashes(_MORE):
-            plain = small.run(schedule, self.seed).digest()
-            outside.put_back()
-            if small.run(schedule, self.seed, thorough).digest() != plain:
-                how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
-                raise InvalidScenario(self._remembers(how, outside))
+        ever: dict[str, None] = {}
+        for most in (_SOME, _MORE):
+            for schedule in small.some_crashes(most):
+                plain = small.run(schedule, self.seed).digest()
+                ever |= dict.fromkeys(outside.changed())
+                outside.put_back()
+                if small.run(schedule, self.seed, thorough).digest() != plain:
+                    how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
+                    raise InvalidScenario(self._remembers(how, list(ever)))
+            if not ever:
+                return
 
     def some_crashes(self, most: int) -> list[Schedule]:
         """Of single crashes at addresses, some from all over the run."""
@@ -251,13 +255,12 @@ class Bench:
             for where, *_ in self.calm_classes[:: max(1, apart)]
         ]
 
-    def _remembers(self, how: str, outside: OutsideMemory) -> str:
-        changed = outside.changed()
+    def _remembers(self, how: str, changed: Sequence[str]) -> str:
         where = f"{', '.join(changed[:_NAMED])} changed" if changed else "as a variable of a class or a module does"
         return (
             f"{self.subject.name} under {self.subject.kind} {how}: something remembers one run, or one incarnation, in "
             f"the next ({where}), and no crash takes that away in the simulator. Keep it in states, or in attributes "
-            "of a mechanism's AtWork"
+            "of a mechanism's AtWork; and let save() return what does not go on changing"
         )
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:

@@ -16,12 +16,13 @@ from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.schedule import Fault
 from ...protocol.controller import Controller
-from ...protocol.stores import MemoryStore
+from ...protocol.stores import CheckpointStore, MemoryStore
 from ...recording.history import FaultStruck, Stamp, TimelineEntry
 from ...recording.recorder import Recorder
 from ...recording.records import Record
 from .outside import OutsideMemory
 from .world import Captured, SimulatedWorld, SimulationOptions
+from .written import WrittenStore
 
 
 class SimulatedCluster:
@@ -31,7 +32,8 @@ class SimulatedCluster:
     virtual_time = True
 
     def __init__(self, options: SimulationOptions | None = None, *, thorough: bool = False) -> None:
-        """`thorough`: a crash takes also what the subject's code keeps outside of the world (`outside`)."""
+        """`thorough`: a crash takes also what the subject's code keeps outside of the world (`outside`), and disks keep
+        what was written, whatever became of it (`written`)."""
         self.options = options or SimulationOptions()
         self._thorough = thorough
         self.places = numbered_workers(self.options.nodes)
@@ -64,10 +66,12 @@ class SimulatedCluster:
     def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:
         """As `deploy`, under a controller of the caller's."""
         self.check(run.scenario)
+        store = MemoryStore()
         if self._thorough:
             assert isinstance(run.scenario.subject, SchemeSubject)
             run = replace(run, recorder=_Forgetting(run.recorder, OutsideMemory(run.scenario.subject)))
-        deployment = SimulatedDeployment(run, self.options, controller)
+            store = WrittenStore()
+        deployment = SimulatedDeployment(run, self.options, controller, store)
         try:
             yield deployment
         finally:
@@ -96,7 +100,9 @@ class _Forgetting:
 class SimulatedDeployment:
     """One run in the simulator."""
 
-    def __init__(self, run: Run, options: SimulationOptions, controller: Controller) -> None:
+    def __init__(
+        self, run: Run, options: SimulationOptions, controller: Controller, store: CheckpointStore | None = None
+    ) -> None:
         assert isinstance(run.scenario.subject, SchemeSubject)
         subject = run.scenario.subject
         specs = subject.specs
@@ -105,7 +111,7 @@ class SimulatedDeployment:
             specs,
             subject.replicas,
             subject.speaking,
-            subject.wrap_store(MemoryStore()),
+            subject.wrap_store(store or MemoryStore()),
             batches,
             run.scenario.workload.stretch,
             options.interval(run.scenario.workload),

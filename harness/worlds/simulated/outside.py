@@ -5,16 +5,18 @@ A crash takes the memory of a process with it, and all of these are that. A simu
 to (`capturing`), and nothing else: who kept something here would survive in the simulator alone. So it is found, from
 the subject over its classes and the modules in which these were written, and can be put back to what it was at first.
 
-Only plain containers, variables, and objects of the user's own classes are put back. What is kept in a file, in an
-iterator, or in an object that is not written in Python, is not seen here.
+Only containers of Python's own, buffers, variables, and objects of the user's own classes are put back. What is kept in
+a file, in an iterator, or in another object that is not written in Python, is not seen here.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,9 +25,14 @@ from typing import Any, Final
 
 from ...contracts.subject import SchemeSubject
 from ...crash_points.inside_python.whose import is_installed
+from .capturing import _is_frozen, _read, _write
 
 _OURS: Final = __name__.partition(".")[0]
 _HARNESS: Final = f"{_OURS}.harness"
+_CONTAINERS: Final = frozenset({"types", "collections", "weakref", "queue", "threading", "_thread"})
+"""Modules of Python's own whose objects are such, or as good as."""
+_LARGEST: Final = 1 << 26
+"""Bytes of a buffer that is put back."""
 _MOST: Final = 100_000
 """Things that are looked at: what is kept in a larger one was loaded, and not remembered."""
 
@@ -97,12 +104,17 @@ class OutsideMemory:
                 if isinstance(one, dict) or one is os.environ:
                     self._keep(name, *_of_mapping(one))
                 self._todo += [(name, held) for held in islice(one.values(), _MOST)]
-            case list() | deque() | bytearray():
+            case list() | deque():
                 self._keep(name, *_of_sequence(one))
                 self._todo += [(name, held) for held in islice(one, _MOST)]
             case set():
                 self._keep(name, *_of_set(one))
                 self._todo += [(name, held) for held in islice(one, _MOST)]
+            case ContextVar():
+                self._keep(name, *_of_variable(one))
+                self._todo.append((name, one.get(None)))
+            case _ if _is_buffer(one):
+                self._keep(name, *_of_buffer(one))
             case _ if hasattr(one, "cache_clear") and hasattr(one, "cache_info"):
                 self._keep(f"{name}, a cache", *_of_cache(one))
                 self._todo.append((name, getattr(one, "__wrapped__", None)))
@@ -114,21 +126,17 @@ class OutsideMemory:
 
     def _look_at_object(self, name: str, one: Any) -> None:
         cls = type(one)
-        if not self._is_users(cls.__module__):
+        if not self._is_users(cls.__module__) and cls.__module__.partition(".")[0] not in _CONTAINERS:
             return
         self._todo.append((name, cls))
         attributes = getattr(one, "__dict__", None)
         if attributes is not None:
             self._keep(f"{name}: {cls.__qualname__}", *_of_mapping(attributes))
             self._todo += [(f"{cls.__qualname__}.{key}", value) for key, value in list(attributes.items())]
-        for base in cls.__mro__:
-            for slot in vars(base).values():
-                if isinstance(slot, MemberDescriptorType):
-                    try:
-                        self._todo.append((f"{cls.__qualname__}.{slot.__name__}", slot.__get__(one)))
-                    except AttributeError:
-                        # Never set.
-                        continue
+        slots = [slot for base in cls.__mro__ for slot in vars(base).values() if isinstance(slot, MemberDescriptorType)]
+        if slots and not _is_frozen(cls):
+            self._keep(f"{name}: {cls.__qualname__}", *_of_slots(one, slots))
+        self._todo += [(f"{cls.__qualname__}.{slot.__name__}", _read(one, slot)) for slot in slots]
 
     def _look_at_class(self, cls: type) -> None:
         if not self._is_users(cls.__module__):
@@ -235,6 +243,44 @@ def _of_sequence(lived: Any) -> _Pair:
         lived.extend(kept)
 
     return lambda: not _same_items(lived, kept), put_back
+
+
+def _of_slots(one: Any, slots: list[MemberDescriptorType]) -> _Pair:
+    kept = [_read(one, slot) for slot in slots]
+
+    def put_back() -> None:
+        for slot, value in zip(slots, kept, strict=True):
+            _write(one, slot, value)
+
+    return lambda: not _same_items([_read(one, slot) for slot in slots], kept), put_back
+
+
+def _is_buffer(one: Any) -> bool:
+    """Whether it can be written to as bytes: an array, also one of numpy's."""
+    try:
+        with memoryview(one) as seen:
+            return not seen.readonly and seen.c_contiguous and seen.nbytes <= _LARGEST
+    except (TypeError, ValueError, BufferError):
+        return False
+
+
+def _of_buffer(one: Any) -> _Pair:
+    kept = bytes(memoryview(one).cast("B"))
+
+    def put_back() -> None:
+        if isinstance(one, bytearray | array):
+            del one[:]
+            one.extend(kept if isinstance(one, bytearray) else array(one.typecode, kept))
+        else:
+            memoryview(one).cast("B")[:] = kept
+
+    return lambda: bytes(memoryview(one).cast("B")) != kept, put_back
+
+
+def _of_variable(variable: ContextVar[Any]) -> _Pair:
+    kept = variable.get(_ABSENT)
+    # What was not set before cannot be unset: it is as good as empty.
+    return lambda: variable.get(_ABSENT) is not kept, lambda: (variable.set(None if kept is _ABSENT else kept), None)[1]
 
 
 def _of_set(lived: set[Any]) -> _Pair:

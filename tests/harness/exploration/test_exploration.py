@@ -2,7 +2,11 @@
 
 import json
 import os
+import threading
+import zlib
+from array import array
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -50,6 +54,7 @@ from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
@@ -404,6 +409,60 @@ class _OfACache(_Filter):
         self.kept().update(self.seen)
 
 
+_marks = array("q", [0] * 64)
+_here = threading.local()
+_context: ContextVar[dict[str, dict[int, int]]] = ContextVar("_context")
+
+
+class _OfABuffer(_Filter):
+    @property
+    def _at(self) -> int:
+        return zlib.crc32(self.machine.spec.slice_id.encode()) % 16
+
+    def kept(self) -> dict[int, int]:
+        return {place: _marks[4 * self._at + place] for place in range(2)}
+
+    def keep(self) -> None:
+        for place, seq in self.seen.items():
+            _marks[4 * self._at + place] = seq
+
+
+class _OfTheThread(_Filter):
+    def kept(self) -> dict[int, int]:
+        return vars(_here).setdefault(self.machine.spec.slice_id, {})  # type: ignore[no-any-return]
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+class _OfTheContext(_Filter):
+    def kept(self) -> dict[int, int]:
+        return (_context.get(None) or {}).get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        _context.set({**(_context.get(None) or {}), self.machine.spec.slice_id: dict(self.seen)})
+
+
+class _Slotted:
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
+        self.kept: tuple[tuple[str, int, int], ...] = ()
+
+
+_slotted = _Slotted()
+
+
+class _OfASlot(_Filter):
+    def kept(self) -> dict[int, int]:
+        return {place: seq for name, place, seq in _slotted.kept if name == self.machine.spec.slice_id}
+
+    def keep(self) -> None:
+        mine = self.machine.spec.slice_id
+        others = tuple(one for one in _slotted.kept if one[0] != mine)
+        _slotted.kept = (*others, *((mine, place, seq) for place, seq in self.seen.items()))
+
+
 class _OfTheEnvironment(_Filter):
     def kept(self) -> dict[int, int]:
         return {int(place): seq for place, seq in json.loads(os.environ.get(self._name, "{}")).items()}
@@ -423,6 +482,10 @@ _WORK: dict[str, type[_Filter]] = {
     "default": _OfADefaultArgument,
     "cache": _OfACache,
     "environment": _OfTheEnvironment,
+    "buffer": _OfABuffer,
+    "thread": _OfTheThread,
+    "context": _OfTheContext,
+    "slot": _OfASlot,
 }
 
 
@@ -442,6 +505,30 @@ def test_what_only_a_restored_life_reads_is_refused(where: str) -> None:
     finally:
         for name in [name for name in os.environ if name.startswith("STREAMPROOF_TEST_")]:
             del os.environ[name]
+
+
+@dataclass(frozen=True)
+class SavesWhatItGoesOnChanging(Mechanism):
+    def attach(self, machine: Machine) -> AtWork:
+        return _Saving(machine)
+
+
+class _Saving(_Filter):
+    """What it saves is what it has become until it is restored, where nobody writes it down."""
+
+    part = "saving"
+
+    def save(self) -> dict[int, int]:
+        return self.seen
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        saved: dict[Any, int] = checkpoint.parts.get(self.part) or {}
+        self.seen = {int(place): seq for place, seq in saved.items()}
+
+
+def test_a_part_of_a_checkpoint_that_goes_on_changing_is_refused() -> None:
+    with pytest.raises(InvalidScenario, match=r"let save\(\) return what does not go on changing"):
+        explore(with_mechanism(SavesWhatItGoesOnChanging()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
 
 
 _known: dict[int, str] = {}
