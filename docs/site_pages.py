@@ -155,9 +155,15 @@ def example_of(kind: str, registry: Registry) -> tuple[str, Scenario]:
     """Of the scenarios under a scheme the one with the fewest slices, brought down to what can be drawn."""
     under = smallest_of_each(registry)
     # Some say in their names which variant they are.
-    name = min(one for found in under if found == kind or found.startswith(f"{kind}-") for one in under[found])[-1]
+    name = min(one for found in under if _scheme_of(found) == kind for one in under[found])[-1]
     small = brought_down(name, registry, EVENTS, False).scenario
     return name, replace(small, faults=(), breaks=())
+
+
+def _scheme_of(kind: str) -> str:
+    """Of the schemes whose name it begins with, that with the longest: one is called as another, and more."""
+    paths = (scheme.__name__.replace("_", "-") for scheme in schemes())
+    return max((path for path in paths if kind == path or kind.startswith(f"{path}-")), key=len, default="")
 
 
 def smallest_of_each(registry: Registry) -> dict[str, list[tuple[bool, int, str]]]:
@@ -232,6 +238,14 @@ def _made_of(subject: SchemeSubject) -> list[str]:
         (str(role), f"`{type(mechanism).__name__}`", _first(type(mechanism).__doc__ or ""))
         for role, setup in subject.setups.items()
         for mechanism in setup.mechanisms
+    ]
+    rows += [
+        (
+            f"coordinator {one.slice_id}",
+            f"`{type(one.coordinator).__name__}`",
+            _first(type(one.coordinator).__doc__ or ""),
+        )
+        for one in subject.coordinators
     ]
     nothing = ["Of nothing: its slices have no mechanisms.", ""]
     return _table(("of", "mechanism", "does"), [(_role(role), *more) for role, *more in rows]) if rows else nothing

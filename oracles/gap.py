@@ -10,7 +10,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events, ms
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
-from ..harness.judging.changes import checkpoint_interval
+from ..harness.judging.changes import most_unprotected
 from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.long_lineages import both_in, not_in
@@ -33,10 +33,10 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
 
     What it takes back comes after the newest checkpoint that was durable, and is no more than 2n events: a slice takes
     a checkpoint every n events and never lets a second interval pass while one is not durable. Where a coordinator has
-    changed the interval, n is the one that was in force there, if no amount is claimed. What comes until the
-    slice hears again ends when it opens its channels, and that follows its start, and the last fault before, within a
-    declared time. Its length depends on the outage and is not bounded by n. A checkpoint gives back the state that it
-    was taken of. (StreamMine3G, section 2.2.2 and table 7.1.)
+    changed the interval, each of the two is no longer than was in force when it passed, if no amount is claimed. What
+    comes until the slice hears again ends when it opens its channels, and that follows its start, and the last fault
+    before, within a declared time. Its length depends on the outage and is not bounded by n. A checkpoint gives back
+    the state that it was taken of. (StreamMine3G, section 2.2.2 and table 7.1.)
     """
     stated = isinstance(guarantee.within, Events)
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
@@ -118,7 +118,7 @@ def _rolled_back(reexecution: Reexecution, every: int, changes: Mapping[str, Seq
             if rerun in survivors:
                 continue
             lost = not_in(rerun.took, survived)
-            allowed = 2 * checkpoint_interval(changes.get(slice_id, ()), every, len(rerun.lineage()))
+            allowed = most_unprotected(changes.get(slice_id, ()), every, len(rerun.lineage()))
             if len(lost) > allowed:
                 yield Evidence(
                     f"{len(lost):,} events that incarnation {number} had taken are not in the final state, "

@@ -1,4 +1,4 @@
-"""Gap recovery whose checkpoint interval follows the load (StreamMine3G, section 2.2.2; cf. its chapter 7).
+"""Gap by load: gap recovery whose checkpoint interval follows the load (StreamMine3G, section 2.2.2; cf. chapter 7).
 
 The busier a slice is, the rarer its checkpoints: they cost time that it does not have, and a gap of so many events is
 the shorter a time. An adjuster sees what comes in for each slice in so many microseconds, and changes its interval
@@ -61,7 +61,7 @@ def gap_by_load(
     `checkpoint_every`, whatever the adjuster may have put in force.
 
     Costs checkpoints of state, and a coordinator, which makes two things durable in about `while_quiet` events of each
-    slice; while nobody coordinates, slices stop after twice as many.
+    slice; while nobody coordinates, slices stop after twice as many at most.
 
     Raises InvalidTopology for operators with timers, InvalidScenario where the interval while it is quiet is longer.
     """

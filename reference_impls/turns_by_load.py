@@ -1,4 +1,4 @@
-"""Active replication whose merge goes by turns, with weights that follow the load of the channels.
+"""Turns by load: active replication whose merge goes by turns, with weights that follow the load of the channels.
 
 A merge by turns (StreamMine3G, listing 3.5) waits for a channel that brings little while others wait for it, unless its
 weights are about those of what the channels bring. Here an adjuster sees what comes in, and changes the weights of each
@@ -58,7 +58,7 @@ def turns_by_load(
     about `consider_every` events have come in for a slice, and change twice as many later.
 
     Costs what active replication does; a coordinator, which makes two things durable in so many events of each slice;
-    and while nobody coordinates, slices stop after as many.
+    and while nobody coordinates, slices stop after twice as many at most.
 
     Raises InvalidTopology for feedback and for operators that are not deterministic, InvalidScenario for fewer than two
     replicas.

@@ -94,6 +94,21 @@ def test_every_scheme_has_a_page_with_a_run_that_fails_and_one_that_does_not(mak
             ElementTree.fromstring(text)
         assert 'class="step crash"' in crashed[1]
         assert 'class="step crash"' not in calm[1]
+        title, _, said = (sys.modules[entry.make.__module__].__doc__ or "").partition(": ")
+        assert len(title) < 50, f"{entry.name}: the page of a scheme is called what stands before the colon"
+        assert page[1].startswith(f"# {title}\n")
+        assert said
+
+
+def test_the_page_of_a_scheme_shows_that_scheme_and_its_coordinators(making: ModuleType) -> None:
+    registry = Registry()
+    for entry in SCHEMES:
+        _, scenario = making.example_of(entry.name, registry)
+        others = [other.name for other in SCHEMES if other.name.startswith(f"{entry.name}-")]
+        assert not scenario.subject.kind.startswith(tuple(others)), scenario.subject.kind
+        made_of = "\n".join(making._made_of(scenario.subject))
+        for one in scenario.subject.coordinators:
+            assert f"`{type(one.coordinator).__name__}`" in made_of
 
 
 def test_every_public_name_says_what_it_is_and_is_in_the_reference(making: ModuleType) -> None:

@@ -4,18 +4,22 @@ end."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 
 from ..core.wording import counted
 from ..reporting.html.comparison import (
+    Circumstances,
     ComparedRow,
     ComparedSection,
     ComparedSide,
     SideBySide,
+    circumstance_rows,
     count_row,
     paired,
     same_or_not,
+    settings_row,
     span_row,
 )
 from .certificate import Certificate
@@ -29,8 +33,10 @@ PLACES = 60
 
 def compared_certificates(left_folder: Path, left: Certificate, right_folder: Path, right: Certificate) -> SideBySide:
     """By what the two say."""
-    places = list(_places(left, right))
+    ours, theirs = outcomes_by_place(left), outcomes_by_place(right)
+    places = list(_places(ours, theirs))
     more = f" {len(places) - PLACES:,} more are not listed." if len(places) > PLACES else ""
+    same = len({*ours, *theirs}) - len(places)
     return SideBySide(
         _side("A", left, left_folder),
         _side("B", right, right_folder),
@@ -42,7 +48,8 @@ def compared_certificates(left_folder: Path, left: Certificate, right_folder: Pa
             ComparedSection(
                 "Crash points with another outcome",
                 tuple(places[:PLACES]),
-                f"{_unchanged(left, right, places)}{more} Of crashes planned at one place, the worst outcome counts.",
+                f"{counted(same, 'place')} had the same.{more} Of crashes planned at one place, the worst outcome "
+                "counts.",
             ),
             ComparedSection("Time", tuple(_time(left, right)), "About the same: no more than a tenth apart."),
         ),
@@ -57,13 +64,8 @@ def _side(name: str, certificate: Certificate, folder: Path) -> ComparedSide:
 def _what_was_certified(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:
     ours, theirs = left.subject, right.subject
     yield same_or_not("query", str(ours.get("name")), str(theirs.get("name")))
-    yield ComparedRow("all that it says of itself", "as recorded", "as recorded", "" if ours == theirs else "differs")
-    yield same_or_not("cluster", str(left.cluster.get("cluster")), str(right.cluster.get("cluster")))
-    yield same_or_not("workload", str(left.workload.get("name")), str(right.workload.get("name")))
-    yield count_row("events", int(left.workload.get("events", 0)), int(right.workload.get("events", 0)))
-    yield same_or_not("seed", str(left.seed), str(right.seed))
-    for name in paired(left.versions, right.versions):
-        yield same_or_not(name, left.versions.get(name, ""), right.versions.get(name, ""))
+    yield settings_row("all that it says of itself", ours, theirs)
+    yield from circumstance_rows(*(Circumstances(c.cluster, c.workload, c.seed, c.versions) for c in (left, right)))
 
 
 def _verdicts(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:
@@ -75,12 +77,9 @@ def _verdicts(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:
         yield ComparedRow(claim, said[0], said[1], "" if len(status) == 1 else "the verdict differs")
     anomalies = ["" if one.counterexample is None else one.counterexample.anomaly for one in (left, right)]
     yield same_or_not("how it is violated", *anomalies)
-    for place, (mine, other) in enumerate(zip(*(_samples(one) for one in (left, right)), strict=False), start=1):
-        yield same_or_not("sample" if place == 1 else "", mine, other)
-
-
-def _samples(certificate: Certificate) -> list[str]:
-    return list(sample_said(certificate.draw, certificate.bounds)) or ["none was drawn"]
+    samples = [list(sample_said(one.draw, one.bounds)) or ["none was drawn"] for one in (left, right)]
+    for place, (mine, other) in enumerate(zip_longest(*samples, fillvalue="")):
+        yield same_or_not("" if place else "sample", mine, other)
 
 
 def _covered(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:
@@ -102,17 +101,11 @@ def _not_covered(left: Certificate, right: Certificate) -> Iterator[ComparedRow]
         yield ComparedRow(said, "not covered" if said in ours else "–", "not covered" if said in theirs else "–", only)
 
 
-def _places(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:
-    ours, theirs = outcomes_by_place(left), outcomes_by_place(right)
+def _places(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[ComparedRow]:
     for place in paired(ours, theirs):
         mine, other = ours.get(place, "not planned"), theirs.get(place, "not planned")
         if mine != other:
             yield ComparedRow(place, mine, other, "differs")
-
-
-def _unchanged(left: Certificate, right: Certificate, places: list[ComparedRow]) -> str:
-    same = len({*outcomes_by_place(left), *outcomes_by_place(right)}) - len(places)
-    return f"{counted(same, 'place')} had the same."
 
 
 def _time(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:

@@ -181,22 +181,24 @@ def nothing_left(earlier: Earlier, goes_on: bool) -> str:
 def check_same(earlier: Earlier, query: Query, workload: Workload, versions: Mapping[str, str]) -> None:
     """Raises ScenarioChanged where what was tried would not count."""
     certificate = earlier.certificate
-    for name, now in versions.items():
-        before = certificate.versions.get(name)
-        # One that was written before anybody asked for it does not say it.
-        if before is not None and before != now:
+    said = certificate.versions
+    # One that was written before anybody asked says only some. And which Spark ran is known once it has.
+    names = versions.keys() | said.keys() - {"spark"} if "python" in said else versions.keys() & said.keys()
+    for name in sorted(names):
+        before, now = (f"{name} {of[name]}" if name in of else f"no {name}" for of in (said, versions))
+        if before != now:
             raise ScenarioChanged(
-                f"the campaign was begun with {name} {before}, and this is {name} {now}: its runs would not count. Go "
-                f"on with {name} {before}, or certify the query again, into another folder"
+                f"the campaign was begun with {before}, and this is {now}: its runs would not count. Go on with "
+                f"{before}, or certify the query again, into another folder"
             )
-    said = msgspec.json.decode(msgspec.json.encode(certificate.subject))
+    described = msgspec.json.decode(msgspec.json.encode(certificate.subject))
     here = msgspec.json.decode(msgspec.json.encode(query.describe()))
-    for name in sorted(said.keys() | here.keys()):
-        if said.get(name) != here.get(name):
+    for name in sorted(described.keys() | here.keys()):
+        if described.get(name) != here.get(name):
             raise ScenarioChanged(
-                f"the query has changed since the campaign was begun: its {name} was {_short(said.get(name))}, and is "
-                f"{_short(here.get(name))} now, so that what was tried would not count. Check out what was certified, "
-                "or certify it again, into another folder"
+                f"the query has changed since the campaign was begun: its {name} was {_short(described.get(name))}, "
+                f"and is {_short(here.get(name))} now, so that what was tried would not count. Check out what was "
+                "certified, or certify it again, into another folder"
             )
     fed = {"name": workload.name, "events": workload.events, "seed": workload.seed}
     if certificate.workload != fed:

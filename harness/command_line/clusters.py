@@ -22,7 +22,7 @@ def _simulated(profile: str | None) -> Cluster:
 
     if profile is not None:
         raise Unsupported("there is no Spark in the simulator: leave out --profile")
-    return SimulatedCluster()
+    return SimulatedCluster(thorough=True)
 
 
 def _embedded(profile: str | None) -> Cluster:
@@ -90,7 +90,7 @@ def cluster_again(facts: Mapping[str, Any]) -> Cluster:
             from ..worlds.simulated.cluster import SimulatedCluster
             from ..worlds.simulated.world import SimulationOptions
 
-            return SimulatedCluster(options_of(SimulationOptions, facts))
+            return SimulatedCluster(options_of(SimulationOptions, facts), thorough=True)
         case "embedded":
             from ..worlds.embedded.cluster import EmbeddedCluster
             from ..worlds.embedded.options import EmbeddedOptions

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import reprlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from .errors import InvalidOperator, InvalidTopology
+from .errors import InvalidOperator, InvalidTopology, OwnFailure
 from .proper import proper
 
 Value = Any
@@ -155,12 +156,23 @@ class Operator(ABC, Generic[State]):
         if isinstance(state, Mapping):
             rows = {str(key): value for key, value in state.items()}
             if len(rows) < len(state):
+                one, other = _one_as_text(state)
                 raise InvalidOperator(
-                    f"{type(self).__name__} keeps two keys that are one as a text, of {', '.join(map(repr, state))}; "
-                    "give it rows() of its own, which tells them apart"
+                    f"{type(self).__name__} keeps two keys that are one as a text, {reprlib.repr(one)} and "
+                    f"{reprlib.repr(other)}; give it rows() of its own, which tells them apart"
                 )
             return rows
         return {"": state}
+
+
+def _one_as_text(keys: Iterable[object]) -> tuple[object, object]:
+    """The first two of these that are."""
+    known: dict[str, object] = {}
+    for key in keys:
+        if str(key) in known:
+            return known[str(key)], key
+        known[str(key)] = key
+    raise OwnFailure("each of these keys is another text")
 
 
 def has_timers(operator: Operator[Any]) -> bool:

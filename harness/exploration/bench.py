@@ -30,6 +30,7 @@ from ..running.determinism import EVENTS
 from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.outside import OutsideMemory
 from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
 from .census import Reached, watched_run
@@ -81,6 +82,12 @@ BEYOND: Final = "the schedule goes beyond what is claimed"
 """Why it is UNKNOWN whether a subject survives what it does not claim to."""
 _CHECKED: Final = 4
 """Branches that are compared with whole runs before any is relied on."""
+_SOME: Final = 8
+"""Crashes that are tried in two ways."""
+_MORE: Final = 24
+"""And where something outside of the world has changed by that."""
+_NAMED: Final = 5
+"""Of what has changed, so much is named."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
 """What leaves a schedule UNKNOWN through its own faults, and says nothing of the subject."""
 
@@ -200,11 +207,13 @@ class Bench:
         """The same bench for another amount of input."""
         return Bench(resized(self.scenario, events, batch), self.registry, seed=self.seed, options=self.cluster.options)
 
-    def run(self, schedule: Schedule, seed: int) -> History:
+    def run(self, schedule: Schedule, seed: int, cluster: SimulatedCluster | None = None) -> History:
         """Raises InvalidOperator when the user's code fails."""
         recorder = MemoryRecorder()
         scenario = replace(self.scenario, faults=schedule)
-        with self.cluster.deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
+        with (cluster or self.cluster).deploy(
+            Run("explored", scenario, seed, recorder, self.registry.faults, None)
+        ) as deployment:
             deployment.prepare()
             deployment.start()
             deployment.drained(scenario.deadline)
@@ -212,18 +221,47 @@ class Bench:
         return recorder.history()
 
     def require_forgetting(self) -> None:
-        """Make sure that no run knows of the one before it, as far as runs without failures show that: who remembers
-        across runs remembers across crashes, and survives them here alone. What is remembered for a recovery alone, in
-        a variable of a class or a module, shows on a cluster. Raises InvalidScenario."""
+        """Make sure that no run knows of the one before it, and no incarnation of the one before it, but by what the
+        world leads to, and by what was written: who remembers otherwise survives crashes here alone. Runs without
+        failures have to come to the same; and some with a crash, whether or not it takes what the subject's code keeps
+        outside of the world, and what was written is what is read. More of these are tried where something outside has
+        changed. Raises InvalidScenario."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
+        outside = OutsideMemory(self.subject)
         first, again = (small.run((), self.seed).digest() for _ in range(2))
         if first != again:
             raise InvalidScenario(
-                f"{self.subject.name} under {self.subject.kind} gives another history when the same schedule is run "
-                "again: something remembers the first run, as a variable of a class or a module does, and no crash "
-                "takes that away in the simulator. Keep it in states, or in attributes of a mechanism's AtWork"
+                self._remembers("gives another history when the same schedule is run again", outside.changed())
             )
+        thorough = SimulatedCluster(self.cluster.options, thorough=True)
+        ever: dict[str, None] = {}
+        for most in (_SOME, _MORE):
+            for schedule in small.some_crashes(most):
+                plain = small.run(schedule, self.seed).digest()
+                ever |= dict.fromkeys(outside.changed())
+                outside.put_back()
+                if small.run(schedule, self.seed, thorough).digest() != plain:
+                    how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
+                    raise InvalidScenario(self._remembers(how, list(ever)))
+            if not ever:
+                return
+
+    def some_crashes(self, most: int) -> list[Schedule]:
+        """Of single crashes at addresses, some from all over the run."""
+        apart = -(-len(self.calm_classes) // most)
+        return [
+            (untimed_crash([where.address.name]).at(Moment.exactly(where.address)),)
+            for where, *_ in self.calm_classes[:: max(1, apart)]
+        ]
+
+    def _remembers(self, how: str, changed: Sequence[str]) -> str:
+        where = f"{', '.join(changed[:_NAMED])} changed" if changed else "as a variable of a class or a module does"
+        return (
+            f"{self.subject.name} under {self.subject.kind} {how}: something remembers one run, or one incarnation, in "
+            f"the next ({where}), and no crash takes that away in the simulator. Keep it in states, or in attributes "
+            "of a mechanism's AtWork; and let save() return what does not go on changing"
+        )
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:
         """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawn_on_the_way`).
@@ -282,8 +320,7 @@ class Bench:
     def _check_against_whole_runs(self, trunk: Trunk) -> None:
         """What changes outside of the world, against the rule (`capturing`), would be taken along from one branch into
         the next."""
-        some = self.calm_classes[:: max(1, len(self.calm_classes) // _CHECKED)]
-        for where, *_ in some:
+        for where, *_ in self.calm_classes[:: max(1, len(self.calm_classes) // _CHECKED)]:
             fault = untimed_crash([where.address.name]).at(Moment.exactly(where.address))
             if trunk.end_under(trunk.calm, fault, where).digest() != self.run((fault,), self.seed).digest():
                 why = "a run that was put back came to something else than a whole one, so something changes outside"

@@ -228,7 +228,7 @@ def simulated(found: Counterexample) -> SimulatedCluster:
     """The world that it was found in. Raises InvalidCounterexample."""
     try:
         # One that was saved before worlds could obey a rate was found in one that did not.
-        return SimulatedCluster(msgspec.convert({"obeys_rate": False, **found.world}, SimulationOptions))
+        return SimulatedCluster(msgspec.convert({"obeys_rate": False, **found.world}, SimulationOptions), thorough=True)
     except msgspec.ValidationError as error:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 

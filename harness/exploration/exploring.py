@@ -75,7 +75,8 @@ class Explored:
         if not self.usual:
             return "it was measured for searches of crashes, one at a time and at random, in small worlds"
         scenario = self.named.origin.rpartition("@")[2]
-        return power_of(self.bench.subject, scenario, self.scenario.workload.events, self.findings.tried)
+        bench = self.bench
+        return power_of(bench.subject, bench.claims, scenario, self.scenario.workload.events, self.findings.tried)
 
     @property
     def exit_status(self) -> ExitStatus | None:

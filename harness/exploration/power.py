@@ -8,7 +8,7 @@ with, under a scheme that is made of the same parts, whose sources are the very 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from ..contracts.subject import SchemeSubject
+from ..core.guarantees import Guarantee
 from ..core.model import Role
 from ..core.wording import counted
 from ..protocol.spec import Setup
@@ -119,10 +120,13 @@ _SAID: Final = {
 }
 
 
-def power_of(subject: SchemeSubject, scenario: str, events: int, schedules: int) -> SearchPower | str:
-    """Of a search of crashes, one at a time and drawn at random, with so many events and schedules; or why nothing is
-    known of it. `scenario`: its name, whatever its sizes."""
-    alike = [one for one in measurements() if one.kind == subject.kind and one.parts == composition(subject)]
+def power_of(
+    subject: SchemeSubject, claims: Iterable[Guarantee], scenario: str, events: int, schedules: int
+) -> SearchPower | str:
+    """Of a search of crashes, one at a time and drawn at random, with so many events and schedules, each judged by
+    these claims; or why nothing is known of it. `scenario`: its name, whatever its sizes."""
+    made = composition(subject, claims)
+    alike = [one for one in measurements() if one.kind == subject.kind and one.parts == made]
     if not alike:
         return f"nobody has measured it for {subject.kind} as it is made here"
     chosen = next((one for one in alike if one.scenario == scenario), alike[0])
@@ -151,13 +155,14 @@ def measurements() -> tuple[PowerMeasured, ...]:
     )
 
 
-def composition(subject: SchemeSubject) -> dict[str, list[str]]:
-    """What a subject is made of: classes by their modules; what is put around them; and what it claims of that."""
+def composition(subject: SchemeSubject, claims: Iterable[Guarantee]) -> dict[str, list[str]]:
+    """What a subject is made of: classes by their modules; what is put around them; and by which claims it is judged,
+    which may be others than its own."""
     made = {str(role): list(_parts(subject.setups[role])) for role in Role}
     made |= {f"operator {name}": list(_parts(setup)) for name, setup in sorted(subject.operators.items())}
     made["around"] = [_named(subject.wrap_store), *(f"{role}: {_named(wrap)}" for role, wrap in subject.wraps.items())]
     made["replicas"] = [str(subject.replicas)]
-    made["claims"] = [claim.guarantee.name for claim in subject.claims]
+    made["claims"] = [guarantee.name for guarantee in claims]
     return made
 
 

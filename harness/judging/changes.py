@@ -6,8 +6,11 @@ forgot it, did not keep to it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from math import inf
 
+from ..core.errors import OwnFailure
 from ..protocol.mechanism import CHECKPOINT_EVERY
 from ..recording.records import Changed
 
@@ -28,16 +31,22 @@ def _incarnation(change: Changed) -> int:
     return change.incarnation
 
 
-def checkpoint_interval(changes: Sequence[Changed], declared: int, position: int) -> int:
-    """The longest interval of checkpoints that may be behind a state of so many inputs: a slice never takes more than
-    two of them without a durable checkpoint, so one that was in force before that is over."""
+def most_unprotected(changes: Sequence[Changed], declared: int, position: int) -> int:
+    """How many of so many inputs of a state may come after the newest durable checkpoint. At each place a slice goes on
+    only as long as fewer than the interval in force there have come since the checkpoint that it took last; and it
+    takes one only once that before is durable."""
+    if not changes:
+        return 2 * declared
     since = [(0, declared), *((one.since, int(one.settings.get(CHECKPOINT_EVERY, declared))) for one in changes)]
-    longest = next(every for begin, every in reversed(since) if begin <= position)
-    while True:
-        earliest = position - 2 * longest
-        ends = [*(begin for begin, _ in since[1:]), position]
-        behind = (every for (begin, every), end in zip(since, ends, strict=True) if end > earliest and begin < position)
-        longer = max(behind, default=longest)
-        if longer <= longest:
-            return longest
-        longest = longer
+    # The earlier a checkpoint, the earlier whoever starts from it has to wait.
+    return position - bisect_left(range(position), position, key=lambda place: _reach(since, _reach(since, place)))
+
+
+def _reach(since: Sequence[tuple[int, int]], checkpoint: int) -> int:
+    """How far a slice gets until the checkpoint after the one that it took there."""
+    ends = [*(begin for begin, _ in since[1:]), inf]
+    for (begin, every), end in zip(since, ends, strict=True):
+        due = max(begin, checkpoint + every)
+        if due < end and checkpoint < end:
+            return due
+    raise OwnFailure(f"no interval of checkpoints holds after {checkpoint:,} inputs")

@@ -281,8 +281,8 @@ class _Receivers(dict[str, tuple[int, ...]]):
         self._choices = [tuple(map(downstream.index, choice)) for choice in topology.choices(slice_id)]
 
     def __missing__(self, key: str) -> tuple[int, ...]:
-        if not isinstance(key, str):
-            raise TypeError(f"key {key!r} of an output is not a str")
+        if type(key) is not str:
+            raise TypeError(f"key {key!r} of an output is not a str, but a {type(key).__name__}")
         places = tuple([chosen(choice, key) for choice in self._choices])
         if len(self) < _KEYS:
             self[key] = places

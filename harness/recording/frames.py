@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..core.errors import DamagedHistory, InvalidOperator, StorageFailed, UnknownHistoryVersion
-from .records import Stamped
+from ..core.errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
+from .records import Stamped, unrecordable
 
 MAGIC = b"SPFRAME1"
 _HEAD = struct.Struct(">II")
@@ -42,10 +42,8 @@ class FrameWriter:
         """Raises StorageFailed when the disk does not take it, InvalidOperator for a value that no record can hold."""
         try:
             body = _encode(record)
-        except OverflowError as error:
-            raise InvalidOperator(
-                f"a value in {type(record.record).__name__.lower()} cannot be recorded ({error}); integers have 64 bits"
-            ) from error
+        except (OverflowError, TypeError) as error:
+            raise unrecordable(record, error) from error
         self._write(_HEAD.pack(len(body), _checksum(body)) + body)
 
     def flush(self) -> None:

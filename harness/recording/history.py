@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from ..core.promises import Extent
-from .records import Record, Stamped
+from .records import Record, Stamped, unrecordable
 
 RecordType = TypeVar("RecordType", bound=Record)
 
@@ -245,11 +245,15 @@ class History:
                 yield entry
 
     def digest(self) -> str:
-        """SHA-256 of the canonical history: what happened and in which order, without clock and machine."""
+        """SHA-256 of the canonical history: what happened and in which order, without clock and machine. Raises
+        InvalidOperator for a value that no record can hold."""
         encoder = msgspec.msgpack.Encoder(order="sorted")
         sha = hashlib.sha256()
         for stamped in self.records:
-            sha.update(encoder.encode(stamped.record))
+            try:
+                sha.update(encoder.encode(stamped.record))
+            except (OverflowError, TypeError) as error:
+                raise unrecordable(stamped, error) from error
         for entry in self.timeline:
             sha.update(encoder.encode(_without_clock(entry)))
         return sha.hexdigest()

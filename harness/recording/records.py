@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..core.errors import InvalidOperator
 from ..core.model import Event, Value
 
 
@@ -292,3 +293,11 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 
     at: int
     record: Record
+
+
+def unrecordable(stamped: Stamped, error: Exception) -> InvalidOperator:
+    """Of a value that no record can hold."""
+    return InvalidOperator(
+        f"a value in {type(stamped.record).__name__.lower()} cannot be recorded ({error}); integers have 64 bits, and "
+        "keys are plain text"
+    )

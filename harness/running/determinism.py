@@ -7,11 +7,13 @@ itself. So the topology is executed three times on the beginning of the input, w
 channels one after the other:
 
 - in a process of its own, under one hash seed, with the operators as they are here;
-- in a second one, under another, with operators that the scenario makes anew there, or else with copies; for the second
-  time in that process, each slice with an operator of its own, and from the middle of its input on with another one;
+- in a second one, under another, in another time zone, with operators that the scenario makes anew there, or else with
+  copies; for the second time in that process, each slice with an operator of its own, and from the middle of its input
+  on with another one;
 - here.
 
-Every output and every state in the end has to be the same. What needs more of the input than that to show is not found.
+Every output and every state in the end has to be the same, and every event that an operator was given has to be as it
+was: whoever sent it may send it again. What needs more of the input than that to show is not found.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from random import Random
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 
@@ -49,8 +52,12 @@ from ..recording.history import History
 from ..recording.records import Offered
 
 HASH_SEEDS = ("1", "2")
+ELSEWHERE = "ELSEWHERE-05:45"
+"""The time zone of the second process, which is nobody's."""
 EVENTS = 1_000
 """Of each source, so many are executed at most."""
+_CANNOT_CHANGE: Final = frozenset({*PLAIN, float})
+"""Types of values."""
 _TICK = 10
 """The clock is read after so many events each."""
 LIMIT_SECONDS = 60.0
@@ -71,6 +78,8 @@ class Executed(msgspec.Struct, frozen=True, array_like=True):
     closed: list[tuple[int, int, list[tuple[str, Value]]]] = []
     """Of each epoch that ended, and each timer that fired: after how many events, up to what time it went, and what was
     made then."""
+    spoilt: str = ""
+    """Which event that it was given is another now, and what it was; empty where all are as they were."""
 
 
 ExecutedSlices = dict[str, Executed]
@@ -119,7 +128,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
         return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
-    others = [_begin(seed) for seed in HASH_SEEDS]
+    others = [_begin(HASH_SEEDS[0]), _begin(HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
             _tell(process, task)
@@ -205,6 +214,7 @@ def _execute(
     rows: dict[str, Value] = {}
     random = Random(0)
     size = topology.stages[operator_of(slice_id)].operator.epoch
+    given = [(event, _encode(event.value)) for event in taken if type(event.value) not in _CANNOT_CHANGE]
     try:
         current = operator()
         blank = _encode(rows_of(current, current.initial_state()))
@@ -229,8 +239,17 @@ def _execute(
         rows = rows_of(current, state)
         left = rows_of(current, current.initial_state())
     except Exception as error:
-        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed)
-    return Executed(outputs, rows, leftover="" if _encode(left) == blank else repr(left), closed=closed)
+        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed, spoilt=_spoilt(given))
+    leftover = "" if _encode(left) == blank else repr(left)
+    return Executed(outputs, rows, leftover=leftover, closed=closed, spoilt=_spoilt(given))
+
+
+def _spoilt(given: Iterable[tuple[Event, bytes]]) -> str:
+    for event, before in given:
+        if _encode(event.value) != before:
+            was = msgspec.msgpack.decode(before)
+            return f"the value of event ({event.source}, {event.seq}) was {was!r}, and is {event.value!r} since"
+    return ""
 
 
 def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
@@ -270,6 +289,13 @@ def _differing(topology: Topology, offered: Mapping[str, Sequence[Event]], execu
     """The first difference between any two executions; empty when there is none."""
     first, *others = executions
     for slice_id, executed in first.items():
+        if executed.spoilt:
+            name = operator_of(slice_id)
+            kind = type(topology.stages[name].operator).__name__
+            return (
+                f"operator {name!r} ({kind}) changes an event that it was given: {executed.spoilt}. Whoever sent it "
+                "may send it again, and others may have it: take a copy"
+            )
         if executed.leftover:
             name = operator_of(slice_id)
             kind = type(topology.stages[name].operator).__name__
@@ -321,7 +347,7 @@ def _pickled(topology: Topology) -> bytes:
     return with_code(topology, modules_only_here())
 
 
-def _begin(hash_seed: str) -> subprocess.Popen[bytes]:
+def _begin(hash_seed: str, other: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
     # What this process can import, the other can as well.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     return subprocess.Popen(
@@ -329,7 +355,7 @@ def _begin(hash_seed: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+        env={**os.environ, **other, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
     )
 
 

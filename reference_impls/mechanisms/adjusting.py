@@ -20,7 +20,7 @@ go by it (`AtWork.changed`), and merges (`Sequencer.changed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -39,8 +39,10 @@ from ...harness.protocol.operator import OperatorSlice
 from ...harness.recording.records import Adopted, Changed
 
 PART = "adjustable"
-_PATIENCE = 16
-"""Ticks without a report after which an adjuster's clock stands still until the next: a run has to come to its rest."""
+_FINE = 8
+"""The longer nothing is reported, the rarer an adjuster's clock ticks: it is right by one part in so many."""
+_PATIENCE = 1 << 20
+"""Ticks without a report after which its clock stands still until the next: a run has to come to its rest."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -227,7 +229,7 @@ class Adjustment(Coordinating):
         if report.over or not self._all_go_by(member, len(changes)):
             return
         in_force = changes[-1].settings if changes else {}
-        chosen = dict(self.settings.choose(member, Load(came, self.ticks - since), in_force))
+        chosen = self._chosen(member, Load(came, self.ticks - since), in_force)
         if chosen == in_force:
             return
         place = self.horizon(self.next, member)
@@ -235,6 +237,16 @@ class Adjustment(Coordinating):
         self.machine.reach(f"change {member}@{change.number}")
         self.next = Adjustments(self.next.horizons, self.next.changes | {member: [*changes, change]})
         self._extend(member, place + self.settings.span)
+
+    def _chosen(self, member: str, load: Load, in_force: Mapping[str, Value]) -> dict[str, Value]:
+        """Raises InvalidScenario for what is no settings."""
+        chosen = self.settings.choose(member, load, in_force)
+        if not isinstance(chosen, Mapping) or not all(isinstance(name, str) for name in chosen):
+            raise InvalidScenario(
+                f"{type(self.settings).__name__}.choose() returned {chosen!r} for {member}; it returns all that is to "
+                "be other than declared, as {name: value}, and {} where nothing is"
+            )
+        return dict(chosen)
 
     def _all_go_by(self, member: str, number: int) -> bool:
         reports = self.reports[member]
@@ -267,13 +279,23 @@ class Adjustment(Coordinating):
     def _go_on(self) -> None:
         if self.settings.every and not self.ticking:
             self.ticking = True
-            self.machine.set_timer(AdjusterTick(self.ticks + 1), self.settings.every)
+            more = max(1, (self.ticks - self.heard) // _FINE)
+            self.machine.set_timer(AdjusterTick(self.ticks + more), more * self.settings.every)
 
     def _tick(self, timer: AdjusterTick) -> None:
         self.ticking = False
         self.ticks = timer.times
-        if self.ticks - self.heard < _PATIENCE:
+        if self.ticks - self.heard < _PATIENCE and not self._all_over():
             self._go_on()
+
+    def _all_over(self) -> bool:
+        """Whether the input of all that are there is."""
+        machine, reports = self.machine, self.reports
+        return all(
+            one in reports.get(member, {}) and reports[member][one].over
+            for member in machine.members
+            for one in machine.there[member]
+        )
 
 
 # Of a slice
@@ -350,7 +372,7 @@ class Adapting(AtWork):
         self.before = adapted.position - self.machine.taken
         self.in_force = Change(adapted.number, adapted.position, adapted.settings)
         self.changes = [change for change in self.changes if change.number > adapted.number]
-        self.machine.change(adapted.settings)
+        self._go_by(adapted.settings)
 
     # How far it may go
 
@@ -392,8 +414,18 @@ class Adapting(AtWork):
             machine.reach(f"{PART}", f"adopt@{change.number}")
             del self.changes[0]
             self.in_force = change
-            machine.change(change.settings)
+            self._go_by(change.settings)
             machine.note(Adopted(machine.spec.slice_id, machine.incarnation, change.number, self.position))
+
+    def _go_by(self, settings: Mapping[str, Value]) -> None:
+        """Raises InvalidScenario for settings that nothing goes by."""
+        asked = _AskedFor(settings)
+        self.machine.change(asked)
+        for name in sorted(settings.keys() - asked.names):
+            raise InvalidScenario(
+                f"{type(self.leader).__name__} changes {name!r} of {self.machine.spec.slice_id}, and neither its merge "
+                f"nor any of its mechanisms goes by that; they ask for {', '.join(sorted(asked.names)) or 'nothing'}"
+            )
 
     def _report(self) -> None:
         machine, in_force = self.machine, self.in_force.number
@@ -405,3 +437,22 @@ class Adapting(AtWork):
                 machine.incarnation, self.position, self.horizon, known, in_force, list(self.arrived), machine.ended
             ),
         )
+
+
+class _AskedFor(Mapping[str, Value]):
+    """Settings of which it is known which were asked for, whether or not they are there."""
+
+    def __init__(self, settings: Mapping[str, Value]) -> None:
+        self._settings = settings
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Value:
+        self.names.add(name)
+        return self._settings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self.names.update(self._settings)
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)

@@ -43,6 +43,7 @@ SCENARIOS: Final = (
     "word-count.amnesia",
     "word-count.gap",
     "parameter-server.gap",
+    "trace.gap-by-load",
     "stateless.upstream-backup",
     "windows.upstream-backup",
     "stateless.source-replay",
@@ -58,6 +59,7 @@ SCENARIOS: Final = (
     "words.2-safe-grouping",
     "jumping-join.epoch-merge-equal-times",
     "word-count.active-replication",
+    "order.turns-by-load",
 )
 SEED: Final = 7
 _HERE: Final = Path(__file__).resolve().parent

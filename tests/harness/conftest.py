@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,15 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
         return Answer(status, captured.out, captured.err)
 
     return ask
+
+
+@pytest.fixture(scope="module")
+def users_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The current folder of a user, with what the tests call `MODULE` in a module of the name `USERS_MODULE`; while
+    they go on."""
+    folder = tmp_path_factory.mktemp(request.module.USERS_MODULE)
+    (folder / f"{request.module.USERS_MODULE}.py").write_text(request.module.MODULE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        yield folder

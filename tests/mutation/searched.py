@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class Result:
 
 def unchanged(asked: PowerSearch, *, looked_at: bool) -> Unchanged:
     """Search the scheme as it is. Raises RuntimeError where that does not say that it holds."""
-    found = _by_itself(_search_unchanged, (asked, looked_at), None)
+    found, _ = _by_itself(_search_unchanged, (asked, looked_at), None)
     if not isinstance(found, Unchanged):
         raise RuntimeError(f"{asked.scenario} cannot be searched as it is: {found}")
     return found
@@ -78,14 +79,17 @@ def unchanged(asked: PowerSearch, *, looked_at: bool) -> Unchanged:
 
 def changed(asked: PowerSearch, module: str, source: str, cpu: float) -> Result:
     """Search it with another source of a module, for so many seconds of CPU at most."""
-    found = _by_itself(_search_changed, (asked, module, source), cpu)
+    found, begun = _by_itself(_search_changed, (asked, module, source), cpu)
     if isinstance(found, Result):
         return found
-    return Result(FoundBy.ERROR, 0, found) if found else Result(FoundBy.STALL, 0, f"no end after {cpu:.0f} s of CPU")
+    if found:
+        return Result(FoundBy.ERROR, begun, found)
+    return Result(FoundBy.STALL, begun, f"no end after {cpu:.0f} s of CPU")
 
 
-def _by_itself(work: Callable[..., Any], given: tuple[Any, ...], cpu: float | None) -> Any:
-    """What it returns, in a process of its own; an error's text, or "" for one that was ended for the CPU it took.
+def _by_itself(work: Callable[..., Any], given: tuple[Any, ...], cpu: float | None) -> tuple[Any, int]:
+    """What it returns, in a process of its own, or an error's text, or "" for one that was ended for the CPU it took;
+    and the schedule that it had said last that it had begun.
 
     Raises RuntimeError where the machine gave it too little CPU to say anything.
     """
@@ -94,14 +98,20 @@ def _by_itself(work: Callable[..., Any], given: tuple[Any, ...], cpu: float | No
     process = context.Process(target=_child, args=(theirs, work, given, cpu))
     process.start()
     theirs.close()
+    ends = None if cpu is None else time.monotonic() + cpu * _PATIENCE
+    begun = 0
     try:
-        if not ours.poll(None if cpu is None else cpu * _PATIENCE):
-            raise RuntimeError(
-                f"the machine is too busy: {cpu:.0f} s of CPU were not to be had in {_PATIENCE} times that"
-            )
-        return ours.recv()
+        while True:
+            if not ours.poll(None if ends is None else max(0, ends - time.monotonic())):
+                raise RuntimeError(
+                    f"the machine is too busy: {cpu:.0f} s of CPU were not to be had in {_PATIENCE} times that"
+                )
+            said = ours.recv()
+            if not isinstance(said, int):
+                return said, begun
+            begun = said
     except EOFError:
-        return ""
+        return "", begun
     finally:
         ours.close()
         process.kill()
@@ -117,7 +127,7 @@ def _child(theirs: Connection, work: Callable[..., Any], given: tuple[Any, ...],
         limit = int(used.ru_utime + used.ru_stime + cpu) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     try:
-        found = work(*given)
+        found = work(*given, theirs.send)
     except Exception as error:
         # Whatever a change comes to is a result.
         found = f"{type(error).__name__}: {error}"
@@ -131,7 +141,7 @@ def _bench(asked: PowerSearch) -> tuple[Any, Bench]:
     return named, Bench(named.scenario, registry, seed=asked.seed, options=SLOW_REPLAY)
 
 
-def _search_unchanged(asked: PowerSearch, looked_at: bool) -> Unchanged:
+def _search_unchanged(asked: PowerSearch, looked_at: bool, say: Callable[[int], None]) -> Unchanged:
     named, bench = _bench(asked)
     lines: dict[str, set[int]] = defaultdict(set)
     if looked_at:
@@ -148,7 +158,7 @@ def _search_unchanged(asked: PowerSearch, looked_at: bool) -> Unchanged:
     files = {name: str(_file_of(sys.modules[name])) for name in lines}
     return Unchanged(
         bench.subject.kind,
-        composition(bench.subject),
+        composition(bench.subject, bench.claims),
         bench.scenario.workload.events,
         cpu,
         {name: sorted(those) for name, those in lines.items()},
@@ -160,16 +170,20 @@ class _Unclear(Exception):
     """A schedule is UNKNOWN for another reason than its faults."""
 
 
-def _search_changed(asked: PowerSearch, module: str, source: str) -> Result:
+def _search_changed(asked: PowerSearch, module: str, source: str, say: Callable[[int], None]) -> Result:
     sys.meta_path.insert(0, _Changed(module, source))
     begun = 0
     """Which schedule is being tried; 0: none yet."""
 
     def look(findings: SearchFindings) -> None:
-        nonlocal begun
         if findings.essential:
             raise _Unclear("; ".join(findings.reasons))
-        begun = findings.tried + 1
+        begin(findings.tried + 1)
+
+    def begin(number: int) -> None:
+        nonlocal begun
+        begun = number
+        say(begun)
 
     try:
         named, bench = _bench(asked)
@@ -178,7 +192,7 @@ def _search_changed(asked: PowerSearch, module: str, source: str) -> Result:
             return Result(FoundBy.VIOLATION, 0, str(calm.kind and calm.kind.anomaly))
         if calm.essential:
             return Result(FoundBy.STALL, 0, calm.reason)
-        begun = 1
+        begin(1)
         findings = _searched(asked, named, bench, look)
     except _Unclear as unclear:
         return Result(FoundBy.STALL, begun, str(unclear))

@@ -27,6 +27,13 @@ def as_it_is() -> Unchanged:
         ("return max(0, self.left())", "return max(1, self.left())", FoundBy.VIOLATION, 3),
         ("if keeper is not None and", "if keeper is None and", FoundBy.ERROR, 0),
         ("if self.since >= self.every", "while True", FoundBy.STALL, 0),
+        # What shows only in a crash does not show without any.
+        (
+            "self.since += more",
+            "self.since += more\n        while self.machine.incarnation > 1: pass",
+            FoundBy.STALL,
+            1,
+        ),
     ],
 )
 def test_a_change_is_found_by_what_it_does(before: str, after: str, by: FoundBy, first: int) -> None:

@@ -270,7 +270,7 @@ class KeysThatAreOneText(Count):
 
 
 def test_keys_that_a_record_cannot_tell_apart_are_refused() -> None:
-    with pytest.raises(InvalidOperator, match="keeps two keys that are one as a text, of 1, '1'; give it rows"):
+    with pytest.raises(InvalidOperator, match="keeps two keys that are one as a text, 1 and '1'; give it rows"):
         judged(KeysThatAreOneText())
 
 

@@ -27,7 +27,19 @@ from streamproof.harness.exploration.search import SearchBudget
 from streamproof.harness.exploration.small_worlds import SLOW_SOURCE
 from streamproof.harness.judging.exercised import Activity
 from streamproof.harness.protocol.coordinator import CoordinatorMachine, CoordinatorSpec
-from streamproof.harness.protocol.effects import Durable, Effect, Note, Pass, Persist, Receive, Reroute, Send, Start
+from streamproof.harness.protocol.effects import (
+    Durable,
+    Effect,
+    Fire,
+    Note,
+    Pass,
+    Persist,
+    Receive,
+    Reroute,
+    Send,
+    SetTimer,
+    Start,
+)
 from streamproof.harness.protocol.mechanism import CHECKPOINT_EVERY
 from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.recording.history import History
@@ -230,6 +242,63 @@ def test_a_successor_says_again_what_was_changed_and_changes_nothing_below_what_
     effects = successor.on(report(15, 20, horizon=20, known=1, adopted=1))
     (may,) = told(successor.on(Durable(kept(effects).id)))
     assert may.changes[-1].since == 20
+
+
+@dataclass(frozen=True)
+class Timed(Adjuster):
+    """Says what it was told."""
+
+    span: int = 10
+    least: int = 4
+    every: int = 1_000
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {"ticks": load.ticks}
+
+
+def test_its_clock_goes_on_while_nothing_is_reported_and_is_about_right() -> None:
+    one = CoordinatorMachine(CoordinatorSpec(Timed(), ("a-0",)))
+    one.on(Start(1, None))
+    one.on(Reroute("a-0", 1))
+    due = [e for e in one.on(report(0, 0)) if isinstance(e, SetTimer)]
+    now = times = 0
+    while now < 500_000:
+        (timer,) = due
+        now += timer.delay
+        times += 1
+        due = [e for e in one.on(Fire(timer.timer)) if isinstance(e, SetTimer)]
+    assert times < 60
+    (may,) = told(one.on(Durable(kept(one.on(report(4, 6))).id)))
+    assert may.changes[0].settings == {"ticks": now // 1_000}
+    assert now < 600_000
+
+
+def test_its_clock_stands_still_once_the_input_of_all_is_over() -> None:
+    one = CoordinatorMachine(CoordinatorSpec(Timed(), ("a-0",)))
+    one.on(Start(1, None))
+    one.on(Reroute("a-0", 1))
+    (due,) = (e for e in one.on(report(0, 0)) if isinstance(e, SetTimer))
+    one.on(Receive("a-0", CameSoFar(1, 1, 10, 0, 0, [1], True)))
+    assert not any(isinstance(e, SetTimer) for e in one.on(Fire(due.timer)))
+
+
+@dataclass(frozen=True)
+class Says(Adjuster):
+    what: object = None
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return self.what  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("what", [None, 8, "checkpoint_every", {1: 8}])
+def test_what_is_no_settings_is_refused_by_name(what: object) -> None:
+    with pytest.raises(InvalidScenario, match=r"Says.choose\(\) returned"):
+        bench(led_by(GAP, Says(6, 3, what=what))).run((), 1)
+
+
+def test_a_setting_that_nothing_goes_by_is_refused_by_name() -> None:
+    with pytest.raises(InvalidScenario, match=r"Says changes 'checkpoint_evry' of .*they ask for checkpoint_every"):
+        bench(led_by(GAP, Says(6, 3, what={"checkpoint_evry": 8}))).run((), 1)
 
 
 def test_a_slice_that_nobody_adjusts_is_refused() -> None:

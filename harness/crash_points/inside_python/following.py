@@ -56,10 +56,10 @@ class Follower:
 
     def _tell(self, last: bool = False) -> None:
         effects = self._effects.taken() if self._effects.any else []
-        if not last:
-            effects += [
-                OutsideEffect("thread", place.rpartition(":")[0], place) for place in self._tracer.lasting_threads()
-            ]
+        # In the end, too: a generator says of nothing when it is left.
+        effects += [
+            OutsideEffect("thread", place.rpartition(":")[0], place) for place in self._tracer.lasting_threads()
+        ]
         unannounced = self._tracer.unannounced if last else 0
         # One at a time: what is said in a line is short.
         for effect in effects:

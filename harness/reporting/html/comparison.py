@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from .document import render, said_span
 from .faults_drawn import RecoveryBar
@@ -122,6 +122,30 @@ def ratio_said(left: float, right: float) -> str:
     if not left or not right:
         return "only B is more than 0" if right else "only A is more than 0"
     return f"B is {right / left:,.2f} × A"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """On what, and with what, something was done, as it is on record."""
+
+    cluster: Mapping[str, object]
+    workload: Mapping[str, Any]
+    seed: int
+    versions: Mapping[str, str]
+
+
+def circumstance_rows(left: Circumstances, right: Circumstances) -> Iterator[ComparedRow]:
+    yield same_or_not("cluster", str(left.cluster.get("cluster")), str(right.cluster.get("cluster")))
+    yield same_or_not("workload", str(left.workload.get("name")), str(right.workload.get("name")))
+    yield count_row("events", int(left.workload.get("events", 0)), int(right.workload.get("events", 0)))
+    yield same_or_not("seed", str(left.seed), str(right.seed))
+    for name in paired(left.versions, right.versions):
+        yield same_or_not(name, left.versions.get(name, ""), right.versions.get(name, ""))
+
+
+def settings_row(label: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> ComparedRow:
+    """Of what is too long to be shown."""
+    return ComparedRow(label, "as recorded", "as recorded", "" if left == right else "differs")
 
 
 def paired(left: Iterable[str], right: Iterable[str]) -> list[str]:

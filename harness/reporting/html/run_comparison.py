@@ -15,15 +15,18 @@ from ...running.judgement import Judgement
 from ..runs import view_of_run
 from ..view import RunView, ShownVerdict
 from .comparison import (
+    Circumstances,
     ComparedBars,
     ComparedRow,
     ComparedSection,
     ComparedSide,
     SideBySide,
+    circumstance_rows,
     count_row,
     paired,
     rate_row,
     same_or_not,
+    settings_row,
     span_row,
 )
 from .curves import PERCENTILES, latencies_in_order
@@ -82,14 +85,8 @@ def _what_was_run(left: ComparedRun, right: ComparedRun) -> Iterator[ComparedRow
     ours, theirs = left.description, right.description
     yield same_or_not("subject", str(ours.subject.get("name")), str(theirs.subject.get("name")))
     yield same_or_not("kind", str(ours.subject.get("kind")), str(theirs.subject.get("kind")))
-    same = ours.subject == theirs.subject
-    yield ComparedRow("all its settings", "as recorded", "as recorded", "" if same else "differs")
-    yield same_or_not("cluster", str(ours.cluster.get("cluster")), str(theirs.cluster.get("cluster")))
-    yield same_or_not("workload", str(ours.workload.get("name")), str(theirs.workload.get("name")))
-    yield count_row("events", int(ours.workload.get("events", 0)), int(theirs.workload.get("events", 0)))
-    yield same_or_not("seed", str(ours.seed), str(theirs.seed))
-    for name in paired(ours.versions, theirs.versions):
-        yield same_or_not(name, ours.versions.get(name, ""), theirs.versions.get(name, ""))
+    yield settings_row("all its settings", ours.subject, theirs.subject)
+    yield from circumstance_rows(*(Circumstances(d.cluster, d.workload, d.seed, d.versions) for d in (ours, theirs)))
     yield same_or_not("history", left.judgement.digest[:12], right.judgement.digest[:12])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ...contracts.cluster import Cluster, Live, Run, check_pace, check_room
@@ -16,9 +16,13 @@ from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.schedule import Fault
 from ...protocol.controller import Controller
-from ...protocol.stores import MemoryStore
-from ...recording.history import Stamp
+from ...protocol.stores import CheckpointStore, MemoryStore
+from ...recording.history import FaultStruck, Stamp, TimelineEntry
+from ...recording.recorder import Recorder
+from ...recording.records import Record
+from .outside import OutsideMemory
 from .world import Captured, SimulatedWorld, SimulationOptions
+from .written import WrittenStore
 
 
 class SimulatedCluster:
@@ -27,8 +31,11 @@ class SimulatedCluster:
     name = "simulated"
     virtual_time = True
 
-    def __init__(self, options: SimulationOptions | None = None) -> None:
+    def __init__(self, options: SimulationOptions | None = None, *, thorough: bool = False) -> None:
+        """`thorough`: a crash takes also what the subject's code keeps outside of the world (`outside`), and disks keep
+        what was written, whatever became of it (`written`)."""
         self.options = options or SimulationOptions()
+        self._thorough = thorough
         self.places = numbered_workers(self.options.nodes)
 
     def check(self, scenario: Scenario) -> None:
@@ -59,17 +66,43 @@ class SimulatedCluster:
     def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:
         """As `deploy`, under a controller of the caller's."""
         self.check(run.scenario)
-        deployment = SimulatedDeployment(run, self.options, controller)
+        store = MemoryStore()
+        if self._thorough:
+            assert isinstance(run.scenario.subject, SchemeSubject)
+            run = replace(run, recorder=_Forgetting(run.recorder, OutsideMemory(run.scenario.subject)))
+            store = WrittenStore()
+        deployment = SimulatedDeployment(run, self.options, controller, store)
         try:
             yield deployment
         finally:
             deployment.release()
 
 
+class _Forgetting:
+    """A recorder that sees to it that who was crashed remembers nothing."""
+
+    def __init__(self, recorder: Recorder, outside: OutsideMemory) -> None:
+        self._recorder = recorder
+        self._outside = outside
+        self.note: Callable[[int, Record], None] = recorder.note
+        self.deployed: Callable[[Mapping[str, object]], None] = recorder.deployed
+
+    def log(self, entry: TimelineEntry) -> None:
+        self._recorder.log(entry)
+        if isinstance(entry, FaultStruck) and entry.bite.gone:
+            self._outside.put_back()
+
+    @property
+    def latest(self) -> Stamp:
+        return self._recorder.latest
+
+
 class SimulatedDeployment:
     """One run in the simulator."""
 
-    def __init__(self, run: Run, options: SimulationOptions, controller: Controller) -> None:
+    def __init__(
+        self, run: Run, options: SimulationOptions, controller: Controller, store: CheckpointStore | None = None
+    ) -> None:
         assert isinstance(run.scenario.subject, SchemeSubject)
         subject = run.scenario.subject
         specs = subject.specs
@@ -78,7 +111,7 @@ class SimulatedDeployment:
             specs,
             subject.replicas,
             subject.speaking,
-            subject.wrap_store(MemoryStore()),
+            subject.wrap_store(store or MemoryStore()),
             batches,
             run.scenario.workload.stretch,
             options.interval(run.scenario.workload),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from random import Random
 from typing import Final, Protocol
@@ -146,18 +147,11 @@ class _Machines(Machines):
         """Only a node that was alive, before all was drained, counts as a bite."""
         outstanding = self._world.outstanding()
         hit, nowhere = _nodes(self._world, self._places, self._random, targets)
-        ran = {node.name: (node.actors, node.incarnations) for _, node in hit}
+        ran = [(target, node.name, node.actors, node.incarnations) for target, node in hit]
         self.under_way = {node.name: node.under_way for _, node in hit}
         for _, node in hit:
             self._world.kill(node)
-        bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
-        for target, node in hit:
-            actors, incarnations = ran[node.name]
-            proof = None
-            if lose_handed_over:
-                proof = Proof(self._world.network.lose_sent_by(incarnations), _LOST_WITH_IT)
-            bites.append(Bite(target, node.name, actors, outstanding, gone=True, proof=proof))
-        return bites
+        return _crashed(ran, nowhere, outstanding, self._world.network.lose_sent_by if lose_handed_over else None)
 
     def pause(self, targets: Sequence[str]) -> list[Bite]:
         hit, nowhere = _nodes(self._world, self._places, self._random, targets)
@@ -265,14 +259,28 @@ class _Foreseen(Machines):
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
         outstanding = self._world.outstanding()
         hit, nowhere = _nodes(self._world, self._places, self._random, targets)
-        bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
-        dying = {one for _, node in hit for one in node.incarnations}
-        for target, node in hit:
-            proof = None
-            if lose_handed_over:
-                proof = Proof(self._world.network.count_sent_by(node.incarnations, dying), _LOST_WITH_IT)
-            bites.append(Bite(target, node.name, node.actors, outstanding, gone=True, proof=proof))
-        return bites
+        ran = [(target, node.name, node.actors, node.incarnations) for target, node in hit]
+        dying = {one for _, _, _, incarnations in ran for one in incarnations}
+        lost = partial(self._world.network.count_sent_by, dying=dying) if lose_handed_over else None
+        return _crashed(ran, nowhere, outstanding, lost)
+
+
+_Ran = tuple[str, str, tuple[str, ...], tuple[tuple[str, int], ...]]
+"""A target, its node, and the actors and incarnations that ran there."""
+
+
+def _crashed(
+    ran: Iterable[_Ran],
+    nowhere: Iterable[str],
+    outstanding: bool,
+    lost: Callable[[tuple[tuple[str, int], ...]], int] | None,
+) -> list[Bite]:
+    """Of a crash. `lost` says how many messages are lost with incarnations, where they are."""
+    bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
+    for target, node, actors, incarnations in ran:
+        proof = None if lost is None else Proof(lost(incarnations), _LOST_WITH_IT)
+        bites.append(Bite(target, node, actors, outstanding, gone=True, proof=proof))
+    return bites
 
 
 def _nodes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -234,6 +234,20 @@ def test_other_code_input_or_versions_are_refused(folder: Path, monkeypatch: pyt
         other.setattr(continuing, "version", lambda package: "9.9")
         with pytest.raises(ScenarioChanged, match=r"begun with streamproof .*, and this is streamproof 9.9"):
             go_on(folder, toy(Does.BY_ID))
+    versions = continuing.versions_here
+    for changed, said in (
+        ({"pandas": None}, r"begun with pandas .*, and this is no pandas"),
+        ({"polars": "1.0"}, r"begun with no polars, and this is polars 1\.0"),
+    ):
+        with monkeypatch.context() as other:
+
+            def here(java: object, query: Query, changed: Mapping[str, str | None] = changed) -> dict[str, str]:
+                found = {**versions(java, query), **changed}
+                return {name: number for name, number in found.items() if number is not None}
+
+            other.setattr(campaign, "versions_here", here)
+            with pytest.raises(ScenarioChanged, match=said):
+                go_on(folder, toy(Does.BY_ID))
     with monkeypatch.context() as other:
         other.setattr(continuing, "code_of", lambda query: {"toy_spark": "edited"})
         with pytest.raises(ScenarioChanged, match="the module toy_spark is another one"):

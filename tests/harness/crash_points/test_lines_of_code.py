@@ -121,6 +121,12 @@ def ends_its_thread(frame, batch, folder, until):
 
 
 import threading
+
+
+def yields_with_a_thread(rows, folder, until):
+    threading.Thread(target=work, args=(folder, until), daemon=True).start()
+    for row in rows:
+        yield row
 """
 HELPER = """\
 def store(path):
@@ -331,6 +337,24 @@ class TestLines:
                     as_batch(partial(sink.leaves_a_thread, folder=str(tmp_path), until=until), batch)
                     wait_until(lambda: _begun(said) > 0, 30, "the thread to begin")
                 as_batch(partial(sink.in_threads, folder=str(tmp_path)), 2)
+        finally:
+            until.set()
+        assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    def test_a_thread_that_a_generator_begins_is_such_an_effect_too(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        until = threading.Event()
+        try:
+            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said:
+
+                @followed_each
+                def task() -> None:
+                    with as_task("3"):
+                        assert list(sink.yields_with_a_thread([1, 2], str(tmp_path), until)) == [1, 2]
+                        wait_until(lambda: _begun(said) > 0, 30, "the thread to begin")
+
+                task()
         finally:
             until.set()
         assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}

@@ -1,7 +1,12 @@
 """The search in the simulator: what it tries, finds, shrinks, keeps and runs again."""
 
 import json
+import os
+import threading
+import zlib
+from array import array
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -46,8 +51,10 @@ from streamproof.harness.exploration.plans import EverySingle, Given, RandomSche
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
@@ -317,8 +324,234 @@ def test_what_remembers_one_run_in_the_next_is_refused() -> None:
     setups = {**subject.setups, Role.SINK: replace(sink, mechanisms=(ClassWide(), *sink.mechanisms))}
     scenario = replace(sound, subject=replace(subject, setups=setups))
     found = Named("class-wide", "nowhere", "", scenario)
-    with pytest.raises(InvalidScenario, match="something remembers the first run, as a variable of a class"):
+    with pytest.raises(InvalidScenario, match=r"something remembers one run.*\(_ClassWide.seen changed\)"):
         explore(found, REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+
+
+@dataclass(frozen=True)
+class KeptForARecovery(Mechanism):
+    """A filter whose memory is a checkpoint's part in name only: what is restored is a variable of its class, which a
+    crash takes on a cluster. No run without failures reads it."""
+
+    where: str
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _WORK[self.where](machine)
+
+
+class _Filter(AtWork):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.seen: dict[int, int] = {}
+
+    def begin(self, given: Start) -> None:
+        if given.incarnation > 1:
+            self.seen.update(self.kept())
+
+    def kept(self) -> dict[int, int]:
+        return {}
+
+    def keep(self) -> None:
+        pass
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        passed = [event for event in events if event.seq > self.seen.get(channel.place, 0)]
+        if events:
+            self.seen[channel.place] = max(self.seen.get(channel.place, 0), events[-1].seq)
+            self.keep()
+        return passed
+
+
+class _OfItsClass(_Filter):
+    latest: ClassVar[dict[str, dict[int, int]]] = {}
+
+    def kept(self) -> dict[int, int]:
+        return self.latest.get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        self.latest[self.machine.spec.slice_id] = dict(self.seen)
+
+
+class _OfItsClassReplaced(_OfItsClass):
+    def keep(self) -> None:
+        type(self).latest = {**self.latest, self.machine.spec.slice_id: dict(self.seen)}
+
+
+_module: dict[str, dict[int, int]] = {}
+
+
+class _OfItsModule(_Filter):
+    def kept(self) -> dict[int, int]:
+        return _module.get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        _module[self.machine.spec.slice_id] = dict(self.seen)
+
+
+class _OfADefaultArgument(_Filter):
+    def kept(self, kept: dict[str, dict[int, int]] = {}) -> dict[int, int]:  # noqa: B006
+        return kept.setdefault(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+@cache
+def _cached(slice_id: str) -> dict[int, int]:
+    return {}
+
+
+class _OfACache(_Filter):
+    def kept(self) -> dict[int, int]:
+        return _cached(self.machine.spec.slice_id)
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+_marks = array("q", [0] * 64)
+_here = threading.local()
+_context: ContextVar[dict[str, dict[int, int]]] = ContextVar("_context")
+
+
+class _OfABuffer(_Filter):
+    @property
+    def _at(self) -> int:
+        return zlib.crc32(self.machine.spec.slice_id.encode()) % 16
+
+    def kept(self) -> dict[int, int]:
+        return {place: _marks[4 * self._at + place] for place in range(2)}
+
+    def keep(self) -> None:
+        for place, seq in self.seen.items():
+            _marks[4 * self._at + place] = seq
+
+
+class _OfTheThread(_Filter):
+    def kept(self) -> dict[int, int]:
+        return vars(_here).setdefault(self.machine.spec.slice_id, {})  # type: ignore[no-any-return]
+
+    def keep(self) -> None:
+        self.kept().update(self.seen)
+
+
+class _OfTheContext(_Filter):
+    def kept(self) -> dict[int, int]:
+        return (_context.get(None) or {}).get(self.machine.spec.slice_id, {})
+
+    def keep(self) -> None:
+        _context.set({**(_context.get(None) or {}), self.machine.spec.slice_id: dict(self.seen)})
+
+
+class _Slotted:
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
+        self.kept: tuple[tuple[str, int, int], ...] = ()
+
+
+_slotted = _Slotted()
+
+
+class _OfASlot(_Filter):
+    def kept(self) -> dict[int, int]:
+        return {place: seq for name, place, seq in _slotted.kept if name == self.machine.spec.slice_id}
+
+    def keep(self) -> None:
+        mine = self.machine.spec.slice_id
+        others = tuple(one for one in _slotted.kept if one[0] != mine)
+        _slotted.kept = (*others, *((mine, place, seq) for place, seq in self.seen.items()))
+
+
+class _OfTheEnvironment(_Filter):
+    def kept(self) -> dict[int, int]:
+        return {int(place): seq for place, seq in json.loads(os.environ.get(self._name, "{}")).items()}
+
+    def keep(self) -> None:
+        os.environ[self._name] = json.dumps(self.seen)
+
+    @property
+    def _name(self) -> str:
+        return f"STREAMPROOF_TEST_{self.machine.spec.slice_id}"
+
+
+_WORK: dict[str, type[_Filter]] = {
+    "class": _OfItsClass,
+    "class, replaced": _OfItsClassReplaced,
+    "module": _OfItsModule,
+    "default": _OfADefaultArgument,
+    "cache": _OfACache,
+    "environment": _OfTheEnvironment,
+    "buffer": _OfABuffer,
+    "thread": _OfTheThread,
+    "context": _OfTheContext,
+    "slot": _OfASlot,
+}
+
+
+def with_mechanism(mechanism: Mechanism) -> Named:
+    sound = bench_of(SOUND).scenario
+    subject: Any = sound.subject
+    own = subject.setups[Role.OPERATOR]
+    setups = {**subject.setups, Role.OPERATOR: replace(own, mechanisms=(mechanism, *own.mechanisms))}
+    return Named("remembering", "nowhere", "", replace(sound, subject=replace(subject, setups=setups)))
+
+
+@pytest.mark.parametrize("where", _WORK)
+def test_what_only_a_restored_life_reads_is_refused(where: str) -> None:
+    try:
+        with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
+            explore(with_mechanism(KeptForARecovery(where)), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+    finally:
+        for name in [name for name in os.environ if name.startswith("STREAMPROOF_TEST_")]:
+            del os.environ[name]
+
+
+@dataclass(frozen=True)
+class SavesWhatItGoesOnChanging(Mechanism):
+    def attach(self, machine: Machine) -> AtWork:
+        return _Saving(machine)
+
+
+class _Saving(_Filter):
+    """What it saves is what it has become until it is restored, where nobody writes it down."""
+
+    part = "saving"
+
+    def save(self) -> dict[int, int]:
+        return self.seen
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        saved: dict[Any, int] = checkpoint.parts.get(self.part) or {}
+        self.seen = {int(place): seq for place, seq in saved.items()}
+
+
+def test_a_part_of_a_checkpoint_that_goes_on_changing_is_refused() -> None:
+    with pytest.raises(InvalidScenario, match=r"let save\(\) return what does not go on changing"):
+        explore(with_mechanism(SavesWhatItGoesOnChanging()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+
+
+_known: dict[int, str] = {}
+
+
+@dataclass(frozen=True)
+class Memoizing(Mechanism):
+    def attach(self, machine: Machine) -> AtWork:
+        return _Memoizing(machine)
+
+
+class _Memoizing(AtWork):
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        for event in events:
+            _known.setdefault(event.seq, str(event.seq))
+        return events
+
+
+def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
+    _known.clear()
+    found = explore(with_mechanism(Memoizing()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
+    assert found.findings.statuses[Status.HOLDS]
+    assert _known
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.guarantees import at_most_once, gap_recovery
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import power
@@ -33,6 +34,7 @@ from streamproof.harness.protocol.spec import Setup
 
 REGISTRY = Registry()
 NAME = "word-count.gap"
+CLAIMS = (gap_recovery(),)
 MODULE = "streamproof.reference_impls.mechanisms.checkpointing"
 CHANGES = [
     ChangeTried("here:1:1", "a -> b", FoundBy.ERROR, 0),
@@ -58,7 +60,7 @@ def measured(changes: Sequence[ChangeTried] = (), digest: str = "") -> PowerMeas
     return PowerMeasured(
         scenario=NAME,
         kind="gap",
-        parts=composition(subject_of()),
+        parts=composition(subject_of(), CLAIMS),
         sources={MODULE: digest or digest_of(MODULE)},
         events=30,
         schedules=100,
@@ -81,7 +83,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> list[PowerMeasured]:
 
 
 def known(subject: SchemeSubject, schedules: int = 100, events: int = 30, scenario: str = NAME) -> SearchPower:
-    found = power_of(subject, scenario, events, schedules)
+    found = power_of(subject, CLAIMS, scenario, events, schedules)
     assert isinstance(found, SearchPower), found
     return found
 
@@ -102,28 +104,33 @@ class TestWhatWasMeasured:
         assert f"measured on {NAME}" in str(known(subject_of(), scenario="another"))
 
     def test_is_not_said_with_another_amount_of_input(self) -> None:
-        assert power_of(subject_of(), NAME, 60, 100) == "it was measured with 30 events"
+        assert power_of(subject_of(), CLAIMS, NAME, 60, 100) == "it was measured with 30 events"
 
     def test_is_not_said_of_another_scheme(self) -> None:
-        assert "nobody has measured it for amnesia" in str(power_of(subject_of("word-count.amnesia"), NAME, 30, 100))
+        assert "nobody has measured it for amnesia" in str(
+            power_of(subject_of("word-count.amnesia"), CLAIMS, NAME, 30, 100)
+        )
 
     def test_is_not_said_with_a_mechanism_of_a_user(self) -> None:
         own = subject_of()
         setup = own.setups[Role.OPERATOR]
         added = replace(setup, mechanisms=(*setup.mechanisms, Mine()))
         mine = replace(own, setups={**own.setups, Role.OPERATOR: added})
-        assert "nobody has measured it for gap as it is made here" in str(power_of(mine, NAME, 30, 100))
+        assert "nobody has measured it for gap as it is made here" in str(power_of(mine, CLAIMS, NAME, 30, 100))
         of_one_operator = replace(own, operators={"count": Setup((Mine(),))})
-        assert "nobody has measured it" in str(power_of(of_one_operator, NAME, 30, 100))
+        assert "nobody has measured it" in str(power_of(of_one_operator, CLAIMS, NAME, 30, 100))
+
+    def test_is_not_said_of_a_search_that_is_judged_by_other_claims(self) -> None:
+        assert "nobody has measured it for gap" in str(power_of(subject_of(), (at_most_once(),), NAME, 30, 100))
 
     def test_is_not_said_of_what_is_wrapped(self) -> None:
         wrapped = replace(subject_of(), wraps={Role.OPERATOR: lambda machine: machine})
-        assert "nobody has measured it" in str(power_of(wrapped, NAME, 30, 100))
+        assert "nobody has measured it" in str(power_of(wrapped, CLAIMS, NAME, 30, 100))
 
 
 def test_a_source_that_changed_since_is_named(table: list[PowerMeasured]) -> None:
     table[:] = [measured(digest="of another text")]
-    assert power_of(subject_of(), NAME, 30, 100) == f"{MODULE} changed since it was measured"
+    assert power_of(subject_of(), CLAIMS, NAME, 30, 100) == f"{MODULE} changed since it was measured"
 
 
 def test_where_nothing_could_be_changed_that_is_said(table: list[PowerMeasured]) -> None:

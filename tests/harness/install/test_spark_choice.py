@@ -98,7 +98,10 @@ def test_a_preview_of_a_line_that_is_not_known_is_refused(number: str) -> None:
 @pytest.mark.parametrize(("package", "here"), [("pandas", True), ("pandas", False), ("python", True)])
 def test_a_driver_that_runs_on_something_else_than_its_interpreter_has_is_refused(package: str, here: bool) -> None:
     said = {**chosen_python(), package: "1.2.3"}
-    with pytest.raises(Unsupported, match=rf"lane-0 runs on {package} 1\.2\.3, and is to run on {package} [23]"):
+    mend = "take that out of PYTHONPATH" if here else "build the image again with that"
+    with pytest.raises(
+        Unsupported, match=rf"lane-0 runs on {package} 1\.2\.3, and is to run on {package} [23].*{mend}"
+    ):
         check_what_runs("lane-0", SparkRuns(chosen_version(), said), "", here=here)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.model import Event
-from streamproof.harness.judging.changes import checkpoint_interval, in_order
+from streamproof.harness.judging.changes import in_order, most_unprotected
 from streamproof.harness.protocol.merging import ChannelRun, sequencer
 from streamproof.harness.recording.records import Changed
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
@@ -21,14 +21,42 @@ def test_the_first_to_speak_of_a_change_says_what_it_is_and_not_whose_record_cam
     assert found == {"a-0": [change(1, 50, 8), change(2, 90, 5)]}
 
 
+CHANGES = [change(1, 50, 8), change(2, 200, None)]
+"""30 at first, 8 from 50 on, 30 again from 200 on."""
+
+
 @pytest.mark.parametrize(
-    ("position", "every"),
-    [(10, 30), (50, 30), (65, 30), (66, 8), (199, 8), (200, 30), (300, 30)],
+    ("position", "most"),
+    # Right after it was lengthened, what came before was still protected by the short one.
+    [
+        (10, 10),
+        (50, 50),
+        (58, 38),
+        (59, 16),
+        (199, 16),
+        (200, 16),
+        (210, 26),
+        (222, 38),
+        (230, 38),
+        (231, 39),
+        (300, 60),
+    ],
 )
-def test_two_intervals_back_an_earlier_one_may_have_been_in_force(position: int, every: int) -> None:
-    """30 at first, 8 from 50 on, 30 again from 200 on."""
-    changes = [change(1, 50, 8), change(2, 200, None)]
-    assert checkpoint_interval(changes, 30, position) == every
+def test_what_no_durable_checkpoint_holds_is_two_intervals_each_as_it_was_in_force(position: int, most: int) -> None:
+    assert most_unprotected(CHANGES, 30, position) == most
+
+
+def test_that_is_what_a_slice_comes_to_that_takes_one_input_after_the_other() -> None:
+    def reach(checkpoint: int) -> int:
+        place = checkpoint
+        while place - checkpoint < (8 if 50 <= place < 200 else 30):
+            place += 1
+        return place
+
+    for position in range(1, 330):
+        assert most_unprotected(CHANGES, 30, position) == next(
+            position - durable for durable in range(position + 1) if reach(reach(durable)) >= position
+        )
 
 
 def run_of(channel: int, count: int) -> ChannelRun:

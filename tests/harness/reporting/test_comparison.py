@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,13 @@ import pytest
 from asking import Ask
 from certified import AGAIN, BATCHES, certify_by_hand, crash_at
 from pages_read import PageRead, assert_sound, read_page
+from streamproof.harness.certifying.comparing import compared_certificates
 from streamproof.harness.certifying.plan import How
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.judging.statistics import Bound, KillSample
 from streamproof.harness.reporting.html.comparison import count_row, ratio_said, same_or_not, span_row
 
+USERS_MODULE = "user_of_comparisons"
 MODULE = """
 from streamproof import *
 
@@ -34,17 +36,12 @@ def calm():
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def runs(users_folder: Path) -> Path:
     """Two runs, of which one lost inputs."""
-    folder = tmp_path_factory.mktemp("compared")
-    (folder / "user_of_comparisons.py").write_text(MODULE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        for name, status in (("loses", 1), ("calm", 0)):
-            asked = ["run", f"user_of_comparisons:{name}", "--cluster", "simulated", "--folder", name]
-            assert run_command_line(asked) == status
-        yield folder
+    for name, status in (("loses", 1), ("calm", 0)):
+        asked = ["run", f"{USERS_MODULE}:{name}", "--cluster", "simulated", "--folder", name]
+        assert run_command_line(asked) == status
+    return users_folder
 
 
 def drawn(ask: Ask, left: Path, right: Path, page: Path) -> PageRead:
@@ -92,6 +89,18 @@ def test_certificates_are_compared_by_verdict_coverage_and_place(ask: Ask, tmp_p
     assert "how it is violated–duplicate-" in page.text
     same = drawn(ask, tmp_path / "holds", tmp_path / "holds", tmp_path / "same.html")
     assert differing(same) == 0
+
+
+def test_each_sentence_of_a_sample_has_its_row_though_the_other_says_less(tmp_path: Path) -> None:
+    crash = {"kill": (crash_at(2, kinds=("steady",)), How.KILL, BATCHES)}
+    draw = KillSample.of("the one crash", (0,), 9, 7)
+    bounds = tuple(Bound(claim, 9, 0, 0, 0.3, 0.0) for claim in ("exactly-once", "exactly-once-output"))
+    one = certify_by_hand(tmp_path / "one", crash)
+    other = certify_by_hand(tmp_path / "other", crash, draw=draw, bounds=bounds)
+    found = compared_certificates(tmp_path / "one", one, tmp_path / "other", other)
+    rows = [row for section in found.sections for row in section.rows if "drawn at random" in row.right]
+    assert [(row.label, row.left) for row in rows] == [("sample", "none was drawn"), ("", "–")]
+    assert all(row.differs for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -215,6 +214,7 @@ def test_inputs_are_said_in_runs() -> None:
 
 # The page of a counterexample
 
+USERS_MODULE = "user_of_diagrams"
 MODULE = """
 from streamproof import *
 
@@ -226,16 +226,11 @@ def loses():
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def found(users_folder: Path) -> Path:
     """A counterexample, and its page and diagram beside it."""
-    folder = tmp_path_factory.mktemp("found")
-    (folder / "user_of_diagrams.py").write_text(MODULE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        assert run_command_line(["explore", "user_of_diagrams:loses", "--schedules", "20", "--jobs", "1"]) == 1
-        assert run_command_line(["report", "counterexample.json", "--svg", "drawn.svg"]) == 0
-        yield folder
+    assert run_command_line(["explore", f"{USERS_MODULE}:loses", "--schedules", "20", "--jobs", "1"]) == 1
+    assert run_command_line(["report", "counterexample.json", "--svg", "drawn.svg"]) == 0
+    return users_folder
 
 
 @pytest.fixture

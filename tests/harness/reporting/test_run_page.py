@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.core.errors import StorageFailed
 
 HOSTILE = "<script>alert('key')</script>"
+USERS_MODULE = "user_of_reports"
 MODULE = f"""
 from streamproof import *
 
@@ -36,16 +36,11 @@ def loses():
 
 
 @pytest.fixture(scope="module")
-def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def lost(users_folder: Path) -> Path:
     """The folder of a run that lost inputs with a hostile key, and was drawn. Nothing may change in it."""
-    folder = tmp_path_factory.mktemp("reports")
-    (folder / "user_of_reports.py").write_text(MODULE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        assert run_command_line(["run", "user_of_reports:loses", "--cluster", "simulated", "--folder", "lost"]) == 1
-        assert run_command_line(["report", "lost"]) == 0
-        yield folder / "lost"
+    assert run_command_line(["run", f"{USERS_MODULE}:loses", "--cluster", "simulated", "--folder", "lost"]) == 1
+    assert run_command_line(["report", "lost"]) == 0
+    return users_folder / "lost"
 
 
 @pytest.fixture

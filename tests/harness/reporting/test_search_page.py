@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.exploration.course import POINTS, SearchCourse
 from streamproof.harness.exploration.search import SearchFindings
 
+USERS_MODULE = "user_of_searches"
 MODULE = """
 from streamproof import *
 
@@ -27,20 +27,16 @@ def loses():
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def searched(users_folder: Path) -> Path:
     """What a search has printed that found something, and its page beside it."""
-    folder = tmp_path_factory.mktemp("searched")
-    (folder / "user_of_searches.py").write_text(MODULE)
+    printed: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        printed: list[str] = []
         patch.setattr("streamproof.harness.command_line.output.print_text", printed.append)
-        asked = ["explore", "user_of_searches:loses", "--schedules", "20", "--jobs", "1", "--json"]
+        asked = ["explore", f"{USERS_MODULE}:loses", "--schedules", "20", "--jobs", "1", "--json"]
         assert run_command_line(asked) == 1
-        (folder / "explore.json").write_text("".join(printed))
+        (users_folder / "explore.json").write_text("".join(printed))
         assert run_command_line(["report", "explore.json"]) == 0
-        yield folder
+    return users_folder
 
 
 @pytest.fixture

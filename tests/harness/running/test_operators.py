@@ -65,6 +65,7 @@ MALFORMED: dict[str, tuple[Callable[[Event], Any], str]] = {
     "gives a bare pair": (lambda event: ("key", 1), "too many values to unpack"),
     "has a key that is no text": (lambda event: [(7, 1)], "key 7 of an output is not a str"),
     "has a key in bytes": (lambda event: [(b"k", 1)], "key b'k' of an output is not a str"),
+    "has a key of a kind of text": (lambda event: [(type("Name", (str,), {})("k"), 1)], "is not a str, but a Name"),
     "has a value that no record can hold": (
         lambda event: [("k", object())],
         "value <object object at .*> cannot be carried",
