@@ -20,6 +20,7 @@ from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.transactional_sink import transactional_sink
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
@@ -30,6 +31,7 @@ SUBJECTS: dict[str, SchemeSubject] = {
     "amnesia": amnesia(trace()),
     "gap": gap(trace(), checkpoint_every=EVERY),
     "passive-replication": passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True),
+    "transactional-sink": transactional_sink(trace(), checkpoint_every=EVERY),
     "deployed": deployed(trace(), checkpoint_every=EVERY, sink_filter=True),
     "upstream-backup": upstream_backup(stateless(), acknowledge_every=EVERY),
     "passive-standby-hot": passive_standby(trace(), hot=True, synchronize_every=EVERY),
