@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from .reference_impls.passive_replication import passive_replication
     from .reference_impls.passive_standby import passive_standby
     from .reference_impls.source_replay import source_replay
+    from .reference_impls.transactional_sink import transactional_sink
     from .reference_impls.turns_by_load import turns_by_load
     from .reference_impls.upstream_backup import upstream_backup
     from .scenarios.equi_join import equi_join
@@ -196,6 +197,7 @@ __all__ = [
     "survives_power_loss",
     "text",
     "trace",
+    "transactional_sink",
     "turns_by_load",
     "upstream_backup",
     "windows",
@@ -261,6 +263,7 @@ _NAMES = {
     "reference_impls.turns_by_load": "turns_by_load",
     "reference_impls.upstream_backup": "upstream_backup",
     "reference_impls.source_replay": "source_replay",
+    "reference_impls.transactional_sink": "transactional_sink",
     "reference_impls.passive_standby": "passive_standby",
     "reference_impls.k_safe_grouping": "k_safe_grouping",
     "reference_impls.deployed": "deployed",

@@ -17,6 +17,7 @@ from .k_safe_grouping import k_safe_grouping
 from .passive_replication import passive_replication
 from .passive_standby import passive_standby
 from .source_replay import source_replay
+from .transactional_sink import transactional_sink
 from .turns_by_load import turns_by_load
 from .upstream_backup import upstream_backup
 
@@ -26,6 +27,7 @@ SCHEMES: tuple[Entry, ...] = entries(
     gap,
     upstream_backup,
     passive_replication,
+    transactional_sink,
     deployed,
     passive_standby,
     active_standby,

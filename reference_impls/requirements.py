@@ -13,7 +13,7 @@ from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge, Order
 from .mechanisms.silence import TellSilence
 
-_INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
+_INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every", "commit_every")
 _UNORDERED = "without a merge, what is taken again comes in another order"
 _SETTINGS: dict[str, tuple[ProperType, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),

@@ -21,6 +21,7 @@ from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.transactional_sink import transactional_sink
 from streamproof.reference_impls.turns_by_load import turns_by_load
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.order import order
@@ -35,6 +36,7 @@ SUBJECTS: dict[str, SchemeSubject] = {
     # It is quiet, so that the interval is another before any crash.
     "gap-by-load": gap_by_load(trace(), checkpoint_every=events(120), while_quiet=EVERY, busy_from=EVERY, each=ms(50)),
     "passive-replication": passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True),
+    "transactional-sink": transactional_sink(trace(), checkpoint_every=EVERY),
     "deployed": deployed(trace(), checkpoint_every=EVERY, sink_filter=True),
     "upstream-backup": upstream_backup(stateless(), acknowledge_every=EVERY),
     "passive-standby-hot": passive_standby(trace(), hot=True, synchronize_every=EVERY),

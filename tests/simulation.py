@@ -40,6 +40,7 @@ from streamproof.reference_impls.mechanisms.merges import RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.transactional_sink import transactional_sink
 from streamproof.reference_impls.turns_by_load import turns_by_load
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.countdown import countdown
@@ -103,6 +104,7 @@ SCHEMES: dict[str, Build] = {
     "passive-replication-in-turn": lambda topology: passive_replication(
         topology, checkpoint_every=EVERY, sink_filter=True, merge=RoundRobin()
     ),
+    "transactional-sink": lambda topology: transactional_sink(topology, checkpoint_every=EVERY),
     "deployed": lambda topology: deployed(topology, checkpoint_every=EVERY, sink_filter=True),
     "upstream-backup": lambda topology: upstream_backup(topology, acknowledge_every=EVERY),
     "upstream-backup-masked": lambda topology: upstream_backup(topology, acknowledge_every=EVERY, sink_filter=True),

@@ -217,10 +217,27 @@ class SchemeSubject:
             for name in () if setup.merge is None else setup.merge.named:
                 if name not in known:
                     raise UnknownName("operator or slice with weights", name, known)
+        self._check_sinks()
         for slice_id in self.topology.operator_slices:
             sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
         # Made now, so that what does not fit is refused before anything runs.
         assert self.specs
+
+    def _check_sinks(self) -> None:
+        """Raises InvalidScenario where other slices than sinks have what is a sink's, and where sinks cannot start."""
+        others = {"sources": self.setups[Role.SOURCE], "operators": self.setups[Role.OPERATOR], **self.operators}
+        for name, setup in others.items():
+            wrong = [type(one).__name__ for one in setup.mechanisms if one.in_fault_domain]
+            if wrong:
+                raise InvalidScenario(
+                    f"{self.kind} gives {name} {', '.join(wrong)}, which puts a sink into a fault domain; name it in "
+                    "setups[Role.SINK]"
+                )
+        if self.setups[Role.SINK].in_fault_domain and self.restarts_by:
+            raise InvalidScenario(
+                f"all slices of {self.kind} start together, as {self.restarts_by} says, and its sinks are in a fault "
+                "domain, where each starts from what it has committed: leave one of the two out"
+            )
 
     @cached_property
     def coordinators(self) -> tuple[CoordinatorSpec, ...]:
@@ -248,10 +265,21 @@ class SchemeSubject:
 
     @cached_property
     def actors(self) -> tuple[str, ...]:
-        """Its replicas: all first ones, then all second ones; then its coordinators."""
+        """Its replicas: all first ones, sinks in a fault domain among them, then all second ones; then its
+        coordinators."""
         slices = self.topology.operator_slices
-        replicas = [replica_name(slice_id, replica) for replica in range(self.replicas) for slice_id in slices]
-        return (*replicas, *(one.slice_id for one in self.coordinators))
+        others = [replica_name(slice_id, replica) for replica in range(1, self.replicas) for slice_id in slices]
+        return (*self.on_nodes, *others, *(one.slice_id for one in self.coordinators))
+
+    @cached_property
+    def on_nodes(self) -> tuple[str, ...]:
+        """The slices that the manager places on nodes: of operators, and sinks in a fault domain."""
+        return tuple(spec.slice_id for spec in self.specs if spec.on_nodes)
+
+    @property
+    def sinks_on_nodes(self) -> tuple[str, ...]:
+        """Sinks in a fault domain. There is one of each, however many replicas operators have."""
+        return tuple(s for s in self.on_nodes if self.topology.role(s) is Role.SINK)
 
     @property
     def speaking(self) -> Speaking:
@@ -283,12 +311,13 @@ class SchemeSubject:
         """Node -> the replicas that the manager places there first, once all of these have joined; the order in which
         they join makes no difference. They die with it."""
         manager = Manager(
-            self.topology.operator_slices,
+            self.on_nodes,
             len(nodes),
             self.replicas,
             self.speaking,
             coordinators=[one.slice_id for one in self.coordinators],
             placement=self.placed,
+            alone=self.sinks_on_nodes,
         )
         for node in nodes:
             manager.on(NodeJoined(node))
@@ -408,11 +437,11 @@ class SchemeSubject:
 
     @cached_property
     def _shape(self) -> SubjectShape:
-        topology = self.topology
-        ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
+        ends = frozenset(spec.slice_id for spec in self.specs if not spec.on_nodes)
         tracked = any(one.sends_again_after is not None for one in self.mechanisms_of(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
-        return SubjectShape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
+        alone = ends.union(self.sinks_on_nodes)
+        return SubjectShape(self.replicas, self.speaking is Speaking.ALL, tracking, ends, alone)
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

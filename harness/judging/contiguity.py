@@ -96,7 +96,7 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         delivered = _delivered(deliveries)
         has = partial(_ever_delivered, delivered)
         for number, sender in _senders(reexecution, up).items():
-            times = opened.get((up, number, sink, 1), ())
+            times = _opened_by(opened, up, number, sink)
             whole = complete and _alive(reexecution, sender)
             some = delivered.get(number, _NOTHING)
             if is_long(sender.emitted[sink].events):
@@ -144,7 +144,7 @@ def _long_deliveries(
     delivered = delivered_of(deliveries)
     known = [derivations for _, derivations in delivered.values()]
     for number, sender in _senders(reexecution, up).items():
-        times = opened.get((up, number, sink, 1), ())
+        times = _opened_by(opened, up, number, sink)
         whole = complete and _alive(reexecution, sender)
         # In which order they came is told by the tallies.
         some = delivered.get(number, _NOTHING)
@@ -191,6 +191,16 @@ def _ever_taken(reruns: Mapping[int, Rerun]) -> Collection[Derivation | None]:
 
 def _ever_delivered(delivered: Mapping[int, _Took]) -> Collection[Derivation | None]:
     return {derivation for _, derivations in delivered.values() for derivation in derivations}
+
+
+def _opened_by(opened: _Opened, up: str, number: int, sink: str) -> Sequence[int]:
+    """The same for a sink, whichever of its incarnations opened the channel: a delivery does not say whose it is."""
+    return sorted(
+        made
+        for (sender, life, to, _), places in opened.items()
+        if (sender, life, to) == (up, number, sink)
+        for made in places
+    )
 
 
 def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:

@@ -76,11 +76,13 @@ class SubjectShape:
     tracking: frozenset[str]
     """The sources that send again what they do not hear of."""
     ends: frozenset[str]
-    """Sources and sinks, of which there is one incarnation each."""
+    """Sources and sinks outside of every fault domain, of which there is one incarnation each."""
+    alone: frozenset[str]
+    """Those, and sinks that can be lost: there are no replicas of them."""
 
     def initial_ones(self, slice_id: str) -> int:
         """The incarnations that a slice begins with; what has a higher number came after a loss."""
-        return 1 if slice_id in self.ends else self.replicas
+        return 1 if slice_id in self.alone else self.replicas
 
 
 def exercised(history: History, shape: SubjectShape) -> Exercised:
@@ -176,6 +178,9 @@ def _replays(
             first = record.first
         else:
             assert isinstance(record, Delivered)
+            if record.sink not in shape.ends:
+                # What it takes is on record, and by which of its incarnations.
+                continue
             link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
             first = min(event.seq for event in record.rows)
         if first < made.get(link, 0):

@@ -51,13 +51,14 @@ def beyond(
     after it. `fellows_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
     match tolerance:
         case Tolerance.ONE_IN_STEP:
-            said = _changes(history, topology)
+            said = _changes(history, topology.operator_slices)
             if _none_in_step(history, said, topology) is None:
                 return None
             shown = _shown_in_step(history, topology, fellows_keep, patience)
-            return _none_in_step(history, _changes(history, topology, shown), topology)
+            return _none_in_step(history, _changes(history, topology.operator_slices, shown), topology)
         case Tolerance.ONE:
-            return _second(_changes(history, topology))
+            # A sink that can be lost is a failure like others.
+            return _second(_changes(history, topology.slices))
         case Tolerance.ANY:
             return None
 
@@ -94,10 +95,9 @@ class _Change:
     lost: bool
 
 
-def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ()) -> list[_Change]:
+def _changes(history: History, slices: Collection[str], shown: Iterable[_Shown] = ()) -> list[_Change]:
     """In the order of time, until the end of the input has passed through: what comes later harms nobody. `shown` is
     known beside what is said."""
-    slices = set(topology.operator_slices)
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
         _Change(stamped.at, record.slice, record.incarnation, False)

@@ -37,6 +37,7 @@ from .messages import (
     Acknowledge,
     Batch,
     Checkpoint,
+    CheckpointId,
     Data,
     End,
     Flow,
@@ -124,6 +125,8 @@ class Machine:
         """What keeps checkpoints; None: the store."""
         self.effects: list[Effect] = []
         """What must be done about the input that is being taken."""
+        self._checkpoints = 0
+        """The highest number of a checkpoint of its slice, as far as it knows."""
         self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
@@ -160,6 +163,13 @@ class Machine:
         return [getattr(self.attached[place], name) for place in places] if places else ()
 
     # What a mechanism asks for
+
+    def next_id(self, number: int | None = None) -> CheckpointId:
+        """Of a checkpoint, or of what else goes into the store; the next number, or this higher one."""
+        if number is not None and number <= self._checkpoints:
+            raise OwnFailure(f"{self.spec.slice_id} has taken checkpoint {self._checkpoints}, and was to take {number}")
+        self._checkpoints = self._checkpoints + 1 if number is None else number
+        return CheckpointId(self.incarnation, self._checkpoints)
 
     def send(self, to: str, incarnation: int, message: Message) -> None:
         self.effects.append(Send(to, incarnation, message))

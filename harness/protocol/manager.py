@@ -7,7 +7,7 @@ says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -179,9 +179,11 @@ class Manager:
         coordinators: Sequence[str] = (),
         placement: Placement = Placement.LEAST_LOADED,
         restarts_by: str = "",
+        alone: Collection[str] = (),
     ) -> None:
         """`newest` is what the manager before this one has given out last. All that it placed is taken for lost.
         `restarts_by` is the coordinator that decides from where all slices start together; "": each starts by itself.
+        Of those that stand `alone`, there is one, however many replicas the others have.
         """
         self._slices = tuple(slices)
         self._coordinators = frozenset(coordinators)
@@ -195,7 +197,7 @@ class Manager:
         self._nodes_wanted = nodes_wanted
         self._speaking = speaking
         self._load: dict[str, int] = {}
-        self._homeless = [(slice_id, replica) for replica in range(replicas) for slice_id in slices]
+        self._homeless = [(s, replica) for replica in range(replicas) for s in slices if not replica or s not in alone]
         self._homeless += [(coordinator, 0) for coordinator in coordinators]
         self._members: dict[str, list[_Member]] = {name: [] for name in (*slices, *coordinators)}
         """In the order of their incarnations."""

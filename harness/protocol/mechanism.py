@@ -95,6 +95,12 @@ class Mechanism:
         return False
 
     @property
+    def in_fault_domain(self) -> bool:
+        """Whether a sink that has it runs on a node, as operators do, and can be lost with it. Else the harness hosts
+        it, outside of every fault domain."""
+        return False
+
+    @property
     def sends_again_after(self) -> Duration | None:
         """After how long a source sends again by it what it does not hear of, in attempts of their own."""
         return None
@@ -221,17 +227,23 @@ class AtWork:
     def emitted(self) -> None:
         """Something was sent, or could have been."""
 
-    # Of a source
+    # Of a source or a sink
 
     def sends(self, events: list[Event]) -> bool:
         """Whether it sends what is offered itself."""
         return False
 
+    def delivers(self, up: str, speaker: int, events: list[Event]) -> bool:
+        """Whether it delivers itself what the sink has taken, some time; `speaker` is the incarnation of `up` whose
+        copy that is."""
+        return False
+
     def input_over(self) -> None:
-        """There is nothing more to be offered."""
+        """There is nothing more to be offered; for a sink: nothing more to be taken, as long as nobody upstream has to
+        start again."""
 
     def unfinished(self) -> bool:
-        """Whether the source must not end yet."""
+        """Whether the source, or the sink, must not end yet (`find_end` is called when that has changed)."""
         return False
 
 

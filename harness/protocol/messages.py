@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from ..core.model import Event
+from ..recording.records import Delivered
 
 Tie = tuple[Any, ...]
 """What a mechanism has tied to an event on its way, as plain values."""
@@ -195,6 +196,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """Whether the store keeps the ones before it as well, each by its number, until it is told to drop them."""
     covers: int = 0
     """Items with a number up to this are in it, and the store may drop them (`Items`)."""
+    delivers: list[Delivered] = []
+    """Of a sink: what is delivered when this becomes durable, in one step with it (`Outside`)."""
 
     def part(self, name: str, kind: type[PartType]) -> PartType | None:
         """What a part holds, as the type that it was put in as; None where the checkpoint has no such part."""

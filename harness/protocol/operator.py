@@ -16,7 +16,7 @@ from .laps import Laps
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
 from .merging import ALWAYS, ChannelRun, end_of, sequencer
-from .messages import Checkpoint, CheckpointId, Lap, Open, Tie
+from .messages import Checkpoint, Lap, Open, Tie
 from .spec import Numbering, SliceSpec
 from .timing import Tick, Timing, user_code
 
@@ -79,7 +79,6 @@ class OperatorSlice(Machine):
         """What finds out when a cycle has come to rest; None where the slice is in none."""
         self.last: Event | None = None
         """The event taken last."""
-        self._checkpoints = 0
 
     def compensate(self, missing: float) -> None:
         """Let the operator make up for what a recovery could not restore."""
@@ -125,13 +124,6 @@ class OperatorSlice(Machine):
         number = checkpoint.part(NUMBER, int)
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
-
-    def next_id(self, number: int | None = None) -> CheckpointId:
-        """Of a checkpoint, or of what else goes into the store; the next number, or this higher one."""
-        if number is not None and number <= self._checkpoints:
-            raise OwnFailure(f"{self.spec.slice_id} has taken checkpoint {self._checkpoints}, and was to take {number}")
-        self._checkpoints = self._checkpoints + 1 if number is None else number
-        return CheckpointId(self.incarnation, self._checkpoints)
 
     def snapshot(
         self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False, partial: bool = False

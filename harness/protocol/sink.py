@@ -1,29 +1,87 @@
-"""The harness's end that takes the output."""
+"""The end that takes the output: the harness's own, or, where a mechanism says so, one that runs on a node."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.model import Event, channel_name
-from ..recording.records import Delivered
+from ..recording.records import CheckpointTaken, Delivered, Taken
 from .channels import InputChannel
+from .effects import Start
 from .machine import Machine
-from .messages import Tie
+from .messages import Checkpoint, Tie
+from .operator import VECTOR, Vector
 from .spec import SliceSpec
 
 
 class SinkSlice(Machine):
-    """What it passes on is visible, and no recovery takes it back."""
+    """What it delivers is visible, and no recovery takes it back."""
 
     def __init__(self, spec: SliceSpec) -> None:
         super().__init__(spec)
         self._delivered = dict.fromkeys(spec.upstream, 0)
+        self._deliverers = self.hooks("delivers")
+        self._over = self.hooks("input_over")
+        self._unfinished = self.hooks("unfinished")
+
+    def _start(self, given: Start) -> None:
+        super()._start(given)
+        if self.spec.on_nodes:
+            self.ready()
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints = max(self._checkpoints, checkpoint.id.number)
+        vector = checkpoint.part(VECTOR, Vector) or Vector()
+        for up, mark in vector.marks.items():
+            channel = self.inputs[up]
+            channel.mark = mark
+            channel.seen = max(channel.seen, mark)
+        for restored in self.hooks("restore"):
+            restored(checkpoint)
+
+    def snapshot(self, delivers: Sequence[Delivered] = ()) -> Checkpoint:
+        """What this sink needs to go on from here: what it has taken last from whom. `delivers` becomes visible in one
+        step with it."""
+        id_ = self.next_id()
+        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
+        marks = {up: channel.mark for up, channel in self.inputs.items()}
+        parts = {VECTOR: Vector(marks)} | {one.part: one.save() for one in self.attached if one.part}
+        # Beside those before: what was delivered is never taken back.
+        return Checkpoint(self.spec.slice_id, id_, parts, beside=True, delivers=list(delivers))
+
+    def delivery(self, up: str, speaker: int, events: list[Event]) -> Delivered:
+        """What is delivered of a channel. Of a sink that runs on a node, the outside says as which in number."""
+        position = self._delivered[up]
+        self._delivered[up] = position + len(events)
+        return Delivered(self.spec.slice_id, channel_name(up, self.spec.slice_id), speaker, position, events)
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        name, position = self.spec.slice_id, self._delivered[neighbour]
-        self.note(Delivered(name, channel_name(neighbour, name), incarnation, position, events))
-        self._delivered[neighbour] = position + len(events)
+        if self.spec.on_nodes:
+            self._note_taken(neighbour, incarnation, events)
+        if not any(delivers(neighbour, incarnation, events) for delivers in self._deliverers):
+            self.note(self.delivery(neighbour, incarnation, events))
         self.taken += len(events)
         channel.mark = channel.seen
         for took in self._after_taking:
             took(neighbour, channel, events, ties)
+
+    def _note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
+        """What it takes and what it delivers are two things where it can be lost in between."""
+        name, incarnation = self.spec.slice_id, self.incarnation
+        if self.spec.numbers_rise[up]:
+            self.note(Taken(name, incarnation, up, speaker, events[0].seq, events[-1].seq, len(events)))
+        else:
+            for event in events:
+                self.note(Taken(name, incarnation, up, speaker, event.seq, event.seq, 1))
+
+    def find_end(self) -> None:
+        """End, once nothing more is to be taken, nor to be delivered."""
+        if all(channel.ended for channel in self.inputs.values()):
+            for over in self._over:
+                over()
+            if not any(unfinished() for unfinished in self._unfinished):
+                self.end(self._ends_heard())
+
+    _find_end = find_end

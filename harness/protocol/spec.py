@@ -80,6 +80,11 @@ class Setup:
         """Whether checkpoints are in the memory of other replicas, and nowhere else."""
         return any(one.peers_keep_checkpoints for one in self.mechanisms)
 
+    @property
+    def in_fault_domain(self) -> bool:
+        """Whether a sink that is made of it runs on a node."""
+        return any(one.in_fault_domain for one in self.mechanisms)
+
     def find(self, kind: type[Mechanism]) -> Mechanism | None:
         """The mechanism of a kind; None where there is none."""
         return next((one for one in self.mechanisms if isinstance(one, kind)), None)
@@ -180,6 +185,11 @@ class SliceSpec:
     @property
     def role(self) -> Role:
         return self.topology.role(self.slice_id)
+
+    @cached_property
+    def on_nodes(self) -> bool:
+        """Whether the manager places it on nodes, in their fault domains; else it is an end that the harness hosts."""
+        return self.role is Role.OPERATOR or (self.role is Role.SINK and self.setup.in_fault_domain)
 
     def seed_of(self, incarnation: int, seed: int) -> int:
         """The seed of an incarnation's random draws in a run with this seed; 0 where it has none."""

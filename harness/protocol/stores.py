@@ -215,6 +215,25 @@ class FileStore:
         except msgspec.MsgspecError as error:
             raise DamagedHistory(f"a checkpoint of {slice_id} in {self._folder} cannot be read: {error}") from error
 
+    def above(self, slice_id: str, number: int) -> list[Checkpoint]:
+        """The checkpoints of a slice that stand beside one another, with a number above this, in their order. It fences
+        nobody. Raises StorageFailed and DamagedHistory."""
+        try:
+            while True:
+                fenced = self._fenced(slice_id)
+                folder = self._folder / slice_id / str(fenced)
+                numbers = sorted(one for one in _numbers(folder) if one > number)
+                try:
+                    found = [self._decoder.decode((folder / str(one)).read_bytes()) for one in numbers]
+                except FileNotFoundError:
+                    continue  # It has been fenced meanwhile.
+                if self._fenced(slice_id) == fenced:
+                    return found
+        except OSError as error:
+            raise _failed(f"cannot read the checkpoints of {slice_id} in {self._folder}", error) from error
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"a checkpoint of {slice_id} in {self._folder} cannot be read: {error}") from error
+
     def drop(self, slice_id: str, incarnation: int, below: int) -> None:
         folder = self._folder / slice_id / str(incarnation)
         try:

@@ -16,6 +16,7 @@ from . import (
     passive_replication,
     passive_standby,
     source_replay,
+    transactional_sink,
     turns_by_load,
     upstream_backup,
 )
@@ -26,6 +27,7 @@ MUTANTS: tuple[BrokenScheme, ...] = (
     *gap.MUTANTS,
     *upstream_backup.MUTANTS,
     *passive_replication.MUTANTS,
+    *transactional_sink.MUTANTS,
     *deployed.MUTANTS,
     *passive_standby.MUTANTS,
     *active_standby.MUTANTS,

@@ -14,12 +14,14 @@ from . import (
     lossy,
     queries,
     replicated,
+    sinks_that_crash,
     standing_by,
     under_faults,
 )
 
 SCENARIOS: tuple[Entry, ...] = (
     *logged.SCENARIOS,
+    *sinks_that_crash.SCENARIOS,
     *standing_by.SCENARIOS,
     *replicated.SCENARIOS,
     *in_epochs.SCENARIOS,

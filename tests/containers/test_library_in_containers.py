@@ -21,8 +21,9 @@ IN_EVERY_RUN = (
     "delay.active-replication",
     "full-disk.passive-replication",
     "executor-crash.k-safe-grouping",
+    "word-count.transactional-sink",
 )
-"""One for each mechanism that carries faults out."""
+"""One for each mechanism that carries faults out, and one of a sink that runs in a container."""
 
 
 @pytest.mark.parametrize(

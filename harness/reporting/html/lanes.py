@@ -316,12 +316,15 @@ def replays(history: History) -> list[ReplayOverChannel]:
     if not opened:
         return []
     ended: dict[tuple[str, int, str, int], tuple[int, int]] = {}
+    takers: set[str] = set()
+    """Those of which it is on record what they take; of a sink that cannot be lost, only what it delivers is."""
     for stamped in history.of(Taken, Delivered):
         record = stamped.record
         if isinstance(record, Taken):
+            takers.add(record.slice)
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
             first, count = record.first, record.count
-        elif isinstance(record, Delivered) and record.rows:
+        elif isinstance(record, Delivered) and record.rows and record.sink not in takers:
             link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
             first, count = min(event.seq for event in record.rows), len(record.rows)
         else:

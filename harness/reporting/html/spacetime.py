@@ -79,7 +79,7 @@ class LifeLine:
 
     @property
     def name(self) -> str:
-        return self.slice_id if self.role is not Role.OPERATOR else f"{self.slice_id}#{self.incarnation}"
+        return f"{self.slice_id}#{self.incarnation}" if self.role is Role.OPERATOR or self.node else self.slice_id
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,12 @@ class _Diagram:
             for number, one in reruns.items()
         }
         self._deliveries = {channel: iter(found) for channel, found in rerun.deliveries.items()}
+        self._sinks: dict[str, list[tuple[int, int]]] = {}
+        """Sink -> its lives: since when, and the incarnation. There is more than one where it can be lost."""
+        for stamped in history.of(Started):
+            if isinstance(one := stamped.record, Started) and rerun.topology.role(one.slice) is Role.SINK:
+                self._sinks.setdefault(one.slice, []).append((stamped.at, one.incarnation))
+        self._placed = {slice_of(e.actor) for e in history.timeline if isinstance(e, Placed)}
 
     # Who is there
 
@@ -177,15 +183,27 @@ class _Diagram:
         """In the order of the topology, and of their lives."""
         found = []
         for slice_id in self._rerun.topology.slices:
-            if self._rerun.topology.role(slice_id) is not Role.OPERATOR:
+            if self._rerun.topology.role(slice_id) is not Role.OPERATOR and slice_id not in self._placed:
                 found.append((slice_id, 1))
                 continue
-            for number in sorted(self._rerun.reruns[slice_id]):
-                started = self._rerun.started_at(self._rerun.reruns[slice_id][number])
+            for started, number in self._lives_of(slice_id):
                 over = self._lost.get((slice_id, number))
                 if started <= self._ends and (over is None or over >= self._begins):
                     found.append((slice_id, number))
         return found
+
+    def _lives_of(self, slice_id: str) -> Iterator[tuple[int, int]]:
+        """Since when each incarnation was there, by their numbers."""
+        if slice_id in self._sinks:
+            yield from sorted(self._sinks[slice_id], key=lambda one: one[1])
+            return
+        for number, rerun in sorted(self._rerun.reruns[slice_id].items()):
+            yield self._rerun.started_at(rerun), number
+
+    def _sink_at(self, sink: str, at: int) -> Life:
+        """Which life of a sink delivered something: the outside does not say."""
+        there = [number for started, number in self._sinks.get(sink, ()) if started <= at]
+        return sink, max(there, default=1)
 
     def draw(self) -> SpaceTime:
         lives = self.lines()
@@ -286,8 +304,10 @@ class _Diagram:
                 self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
             case CheckpointTaken():
                 life = (what.slice, what.incarnation)
-                cut = self._held.made_of(self._life(life), drawn.taken.get(life, 0)) if self._is_drawn(at) else ""
-                said = f"{_said(life)} takes checkpoint {what.number}, of a state made of {cut}"
+                said = f"{_said(life)} takes checkpoint {what.number}"
+                if life in self._intakes and self._is_drawn(at):
+                    cut = self._held.made_of(self._life(life), drawn.taken.get(life, 0))
+                    said += f", of a state made of {cut}"
                 drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, life, StepSign.TAKEN, said)
             case CheckpointDurable():
                 life = (what.slice, what.incarnation)
@@ -346,6 +366,9 @@ class _Diagram:
 
     def _taken(self, at: int, what: Taken) -> None:
         life = (what.slice, what.incarnation)
+        if life not in self._intakes:
+            # A sink: what counts is when it delivers that.
+            return
         intake = next(self._intakes[life])
         self._drawn.taken[life] = self._drawn.taken.get(life, 0) + len(intake.derivations)
         self._drawn.under[what.upstream, life].update(zip(intake.seqs, intake.derivations, strict=True))
@@ -380,12 +403,14 @@ class _Diagram:
         if len(derivations) < len(what.rows):
             said += "; nothing that was taken gives some of it"
         holds = (("delivered", f"{self._drawn.delivered:,} rows"),)
-        step = self._add(at, (what.sink, 1), StepSign.DOT, said, roots, holds)
-        self._arrow(sender, (what.sink, 1), step, derivations, numbers, roots)
+        sink = self._sink_at(what.sink, at)
+        step = self._add(at, sink, StepSign.DOT, said, roots, holds)
+        self._arrow(sender, sink, step, derivations, numbers, roots)
 
     def _started(self, at: int, what: Started) -> None:
         life = (what.slice, what.incarnation)
-        if life not in self._lines or self._rerun.topology.role(what.slice) is not Role.OPERATOR:
+        operator = self._rerun.topology.role(what.slice) is Role.OPERATOR
+        if life not in self._lines or not (operator or what.slice in self._placed):
             return
         saved = None
         how = "blank"
@@ -529,7 +554,8 @@ class _Diagram:
         return self._rerun.reruns[life[0]][life[1]]
 
     def _holds(self, life: Life) -> Iterator[tuple[str, str]]:
-        yield from self._held.of(self._life(life), self._drawn.taken.get(life, 0))
+        if life in self._intakes:
+            yield from self._held.of(self._life(life), self._drawn.taken.get(life, 0))
         heard = self._drawn.heard[life]
         if heard:
             yield "has taken of", ", ".join(f"{upstream} up to #{last:,}" for upstream, last in sorted(heard.items()))

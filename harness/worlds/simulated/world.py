@@ -47,6 +47,7 @@ from ...protocol.manager import (
     Withdraw,
 )
 from ...protocol.messages import Checkpoint, Items, Message
+from ...protocol.outside import Outside
 from ...protocol.placement import Placement
 from ...protocol.progress import Progress
 from ...protocol.spec import SliceSpec
@@ -54,7 +55,7 @@ from ...protocol.starting import starting_point
 from ...protocol.stores import CheckpointStore, FencedOff, put
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ...recording.recorder import Recorder
-from ...recording.records import InStep, Record, Taken
+from ...recording.records import Delivered, InStep, Record, Taken
 from .capturing import Capture
 from .disk import Disks
 from .event_queue import Action, EventQueue
@@ -65,7 +66,7 @@ from .network import Direction, Network
 from .working import Workforce
 
 HARNESS = "harness"
-"""The host of the sources and sinks, outside every fault domain."""
+"""The host of the sources and sinks that are outside every fault domain."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ class SimulatedWorld:
         every: tuple[SliceSpec | CoordinatorSpec, ...] = (*specs, *coordinators)
         self._specs = {spec.slice_id: spec for spec in every}
         self._directory = Directory(self._specs.values())
-        self._harness_ends = [spec.slice_id for spec in specs if spec.role is not Role.OPERATOR]
+        self._harness_ends = [spec.slice_id for spec in specs if not spec.on_nodes]
         self._batches = batches
         self._feed = Feed(lambda source: _Batches(batches[source]), interval, stretch)
         self._controller = controller
@@ -255,20 +256,21 @@ class SimulatedWorld:
         """Slice -> those that speak, and are alive."""
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
-        operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
+        self._outside = Outside(specs)
         self._ends = [
             replica_name(spec.slice_id, replica)
             for spec in specs
             for replica in range(replicas if spec.role is Role.OPERATOR else 1)
         ] + [spec.slice_id for spec in coordinators]
         self._manager = Manager(
-            operator_slices,
+            [spec.slice_id for spec in specs if spec.on_nodes],
             options.nodes,
             replicas,
             speaking,
             coordinators=[spec.slice_id for spec in coordinators],
             placement=placement,
             restarts_by=restarts_by,
+            alone=self._outside.sinks,
         )
         self.progress = Progress(specs)
         places = numbered_workers(options.nodes)
@@ -376,9 +378,13 @@ class SimulatedWorld:
     # What nodes ask for
 
     def note(self, record: Record) -> None:
+        if type(record) is Taken:
+            self._note(self._event_queue.now, record)
+            return
+        if type(record) is Delivered:
+            record = self._outside.numbered(record)
         self._note(self._event_queue.now, record)
-        if type(record) is not Taken:
-            self.progress.note(record)
+        self.progress.note(record)
 
     def _arrive(self, link: Direction, message: Message) -> None:
         sender, _, to, receiver = link
@@ -435,6 +441,8 @@ class SimulatedWorld:
     def _put(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
         if not self._writing(self._put, node, life, checkpoint) or not put(self._store, checkpoint):
             return
+        for delivered in checkpoint.delivers if isinstance(checkpoint, Checkpoint) else ():
+            self.note(delivered)
         if self._passes(node, checkpoint, Side.AFTER):
             self._done(node, life, checkpoint)
 

@@ -19,8 +19,8 @@ from ....contracts.cluster import Live, Run
 from ....contracts.injection import Link
 from ....contracts.subject import SchemeSubject
 from ....core.addresses import Address
-from ....core.carriers import OF_LINKS, TOXIPROXY
-from ....core.errors import DeadlinePassed, OwnFailure, StorageRefused
+from ....core.carriers import OF_LINKS, STORE_VOLUME, TOXIPROXY
+from ....core.errors import DeadlinePassed, OwnFailure, StorageRefused, Unsupported
 from ....core.model import Role, operator_of, replica_name, slice_of
 from ....core.quantities import Duration
 from ....core.signs import Signs
@@ -32,7 +32,7 @@ from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
 from ....protocol.stores import MemoryStore
 from ....recording.history import Bite, Drained, Proof
-from ....recording.records import InStep, Kept, Record
+from ....recording.records import CheckpointDurable, InStep, Kept, Record, Started
 from ..control.deployments import ended_by_itself, watched, write_plan
 from ..control.flapping import Flapping, in_the_loop
 from ..control.machines import ClusterMachines, Heal, SlowHeal, Striking
@@ -56,10 +56,13 @@ from .agent import NodeAgent
 from .driver import DriverPlan
 from .executor import AgentPlan
 from .incarnations import Incarnations
+from .outside import Committed, NumberingRecorder
 from .relay import LinkRelay
 
 HARNESS = "harness"
 DRIVER = "driver"
+CHECKPOINTS = "checkpoints"
+"""The folder of the checkpoint store, in that of the run."""
 READY_SECONDS = 60.0
 KEPT_SECONDS = 20.0
 
@@ -87,7 +90,14 @@ class SchemeDeployment:
         self._processes = processes
         self._specs = {spec.slice_id: spec for spec in subject.specs}
         self._operators = [s for s, spec in self._specs.items() if spec.role is Role.OPERATOR]
-        self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
+        self._ends = [s for s, spec in self._specs.items() if not spec.on_nodes]
+        self._outside = Committed(subject.specs, run.folder / CHECKPOINTS)
+        if self._outside.sinks and STORE_VOLUME in run.carriers:
+            raise Unsupported(
+                f"{', '.join(sorted(self._outside.sinks))} of {subject.name} commit to the checkpoint store, and a "
+                "fault fills it: it is a volume then, which the harness cannot read what was committed from. Use "
+                "another fault of the store, as failed_write(), or a sink outside of every fault domain"
+            )
         self._progress = Progress(tuple(self._specs.values()))
         self._replicas, self._speaking = subject.replicas, subject.speaking
         self._placement, self._restarts_by = subject.placed, subject.restarts_by
@@ -120,7 +130,7 @@ class SchemeDeployment:
         self._launched = 0
         """When the newest was, on the machine's monotonic clock, ns."""
         self.server = RunServer(
-            run.recorder,
+            NumberingRecorder(run.recorder, self._outside),
             tuple(run.scenario.faults),
             run.kinds,
             run.seed,
@@ -163,7 +173,7 @@ class SchemeDeployment:
                 token=self.server.token,
                 manager=("", 0),
                 harness=self.server.place,
-                checkpoints=self._folder / "checkpoints",
+                checkpoints=self._folder / CHECKPOINTS,
                 specs=tuple(self._specs.values()),
                 armed=self.server.armed,
                 wrap_store=self._wrap_store,
@@ -233,6 +243,9 @@ class SchemeDeployment:
                     KEPT_SECONDS,
                     "every slice's final state",
                 )
+        for sink in sorted(self._outside.sinks):
+            # One that did not live to say so, and that nobody came after.
+            self.server.call(self._take_last(sink))
         # What has not come to rest keeps nothing yet: a state seen half-way belongs to no record.
         self.server.missed()
 
@@ -244,7 +257,7 @@ class SchemeDeployment:
     def _is_up(self) -> bool:
         """Whether all that the manager places runs."""
         slices = all(self._alive(slice_id) >= self._replicas for slice_id in self._operators)
-        return slices and all(map(self._alive, self._leaders))
+        return slices and all(map(self._alive, (*self._outside.sinks, *self._leaders)))
 
     def _alive(self, slice_id: str) -> int:
         return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
@@ -321,6 +334,9 @@ class SchemeDeployment:
             if self._driver_link is not None:
                 self._driver_link.write(frame(route))
 
+    async def _take_last(self, sink: str) -> None:
+        self._take_committed(sink)
+
     async def _inspect(self) -> None:
         if self._driver_link is not None:
             self._driver_link.write(frame(InspectAll()))
@@ -343,7 +359,7 @@ class SchemeDeployment:
         match message:
             case Route():
                 self._hear_route(message)
-                if all(self._current.get(s) for s in self._operators):
+                if all(self._current.get(s) for s in (*self._operators, *self._outside.sinks)):
                     self.server.fault_in_force = ""
             case Trusted(slice=slice_id, incarnation=incarnation, when=when):
                 self.server.note(InStep(slice_id, incarnation), when)
@@ -371,10 +387,18 @@ class SchemeDeployment:
 
     def _noted(self, record: Record) -> None:
         self._progress.note(record)
+        if isinstance(record, CheckpointDurable | Started) and record.slice in self._outside.sinks:
+            # What it says itself, or its successor: it can have died before it said that it had committed.
+            self._take_committed(record.slice)
         if isinstance(record, Kept):
             self._kept.add((record.actor, record.incarnation))
         elif isinstance(record, InStep):
             self._in_step.add((record.slice, record.incarnation))
+
+    def _take_committed(self, sink: str) -> None:
+        """Put on record what a sink has committed since it was last looked at."""
+        for delivered in self._outside.committed(sink):
+            self.server.note(delivered)
 
     def _begun(self, node: str, message: Begun) -> None:
         name = self._names[message.slice, message.incarnation] = replica_name(message.slice, message.replica)

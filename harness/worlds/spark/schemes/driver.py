@@ -102,13 +102,13 @@ class ManagerHost:
     def __init__(self, plan: DriverPlan) -> None:
         self._token = plan.agents.token
         self._specs = plan.agents.actors
-        slices = [spec.slice_id for spec in plan.agents.specs if spec.role is Role.OPERATOR]
+        on_nodes = [spec for spec in plan.agents.specs if spec.on_nodes]
         self._incarnations = Incarnations(plan.durable)
         newest = self._incarnations.read()
         self._comes_back = bool(newest)
         """Whether another manager has placed slices before."""
         self._manager = Manager(
-            slices,
+            [spec.slice_id for spec in on_nodes],
             plan.nodes,
             plan.replicas,
             plan.speaking,
@@ -116,6 +116,7 @@ class ManagerHost:
             coordinators=[spec.slice_id for spec in plan.agents.coordinators],
             placement=plan.placement,
             restarts_by=plan.restarts_by,
+            alone=[spec.slice_id for spec in on_nodes if spec.role is Role.SINK],
         )
         self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}

@@ -69,6 +69,9 @@ SCENARIOS = (
     "sum-by-time.active-replication",
     "sum-by-clock.active-replication",
     "trace-by-time.passive-replication-masked",
+    "word-count.transactional-sink",
+    "trace.transactional-sink",
+    "trace.sink-at-once",
 )
 
 
