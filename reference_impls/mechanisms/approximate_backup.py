@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -242,12 +243,12 @@ class ApproximateBackups(AtWork):
 
     def _by_worth(self, up: str, events: list[Event]) -> Iterator[tuple[bool, list[Event]]]:
         """These in parts of which all or none must never be lost."""
-        if not self.punctuated:
-            if events:
-                yield self.is_precious(up, events[0]), events
+        worth = [self.is_precious(up, event) for event in (events if self.punctuated else events[:1])]
+        if events and (not self.punctuated or not any(worth)):
+            yield worth[0], events
             return
-        for precious, alike in groupby(events, lambda event: self.is_precious(up, event)):
-            yield precious, list(alike)
+        for precious, alike in groupby(zip(worth, events, strict=True), itemgetter(0)):
+            yield precious, [event for _, event in alike]
 
     def is_precious(self, up: str, event: Event) -> bool:
         """Whether an item must never be lost: a punctuation, or feedback."""
