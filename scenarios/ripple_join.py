@@ -84,7 +84,8 @@ class RippleJoin(Operator[Sample]):
         return before + is_sampled(side, number, self._rate, self._salt)
 
     def divergence_after_all(self, events: Sequence[Event], state: Sample, backup: Sample, before: float) -> float:
-        return before + sum([is_sampled(*event.value, self._rate, self._salt) for event in events])
+        rate, salt = self._rate, self._salt
+        return before + sum([is_sampled(side, number, rate, salt) for side, number in [one.value for one in events]])
 
     def delta(self, state: Sample, backup: Sample) -> Value:
         changed = ((s, k) for s, k in _keys(state, backup) if state[s].get(k) != backup[s].get(k))

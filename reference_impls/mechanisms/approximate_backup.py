@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 from math import inf
 from operator import itemgetter
@@ -87,7 +86,8 @@ class ApproximateBackup(Mechanism):
         return True
 
     def attach(self, machine: OperatorSlice) -> AtWork:
-        return working(ApproximateBackups, machine)(machine, self)
+        kind = ApproximateBackups if measures_many(machine.operator) else FollowingEach
+        return kind(machine, self)
 
 
 class Saved(msgspec.Struct, frozen=True, array_like=True, tag="saved"):
@@ -547,20 +547,9 @@ class ApproximateBackups(AtWork):
         self.divergence = self.operator.divergence(self.machine.state, self.backup)
 
 
-def working(kind: type[ApproximateBackups], machine: OperatorSlice) -> type[ApproximateBackups]:
-    """The same; of an operator that says how far each single event moves its state, and not how far many do, one that
-    asks after each of them."""
-    return kind if measures_many(machine.operator) else _following_each(kind)
+class FollowingEach(ApproximateBackups):
+    """Of an operator that says how far each single event moves its state, and not how far many do."""
 
-
-@cache
-def _following_each(kind: type[ApproximateBackups]) -> type[ApproximateBackups]:
-    if kind is ApproximateBackups:
-        return _FollowingEach
-    return type(f"{kind.__name__}FollowingEach", (_FollowingEach, kind), {})
-
-
-class _FollowingEach(ApproximateBackups):
     def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
         if self.stateful:
             state, before = self.machine.state, self.divergence

@@ -16,14 +16,7 @@ from ...harness.protocol.messages import Checkpoint, Items
 from ...harness.protocol.operator import OperatorSlice
 from ...harness.protocol.spec import Numbering
 from ..approximate import approximate
-from ..mechanisms.approximate_backup import (
-    ApproximateBackup,
-    ApproximateBackups,
-    Saved,
-    _Issued,
-    _Pending,
-    working,
-)
+from ..mechanisms.approximate_backup import ApproximateBackup, ApproximateBackups, Saved, _Issued, _Pending
 from ..mechanisms.thresholds import Thresholds
 from .mutant import BrokenScheme, Build, changing, numbering
 
@@ -35,7 +28,7 @@ class BrokenApproximation(ApproximateBackup):
     kind: type[ApproximateBackups] = ApproximateBackups
 
     def attach(self, machine: OperatorSlice) -> AtWork:
-        return working(self.kind, machine)(machine, self)
+        return self.kind(machine, self)
 
 
 def broken(build: Build, kind: type[ApproximateBackups]) -> Build:
