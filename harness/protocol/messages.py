@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import reduce
-from itertools import pairwise
-from operator import or_
+from operator import lt, or_
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -242,4 +241,5 @@ def after(events: Sequence[Event], seq: int) -> list[Event]:
 
 
 def _rises(events: Sequence[Event]) -> bool:
-    return all(one.seq < other.seq for one, other in pairwise(events))
+    numbers = [event.seq for event in events]
+    return all(map(lt, numbers, numbers[1:]))

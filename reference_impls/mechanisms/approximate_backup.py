@@ -256,7 +256,7 @@ class ApproximateBackups(AtWork):
 
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
-        loose = self._loose()
+        loose = self._loose() if self.pending else []
         fits = sum([len(one.events) for one in loose]) <= self.allowed.l
         if not fits or any(one.precious for one in loose):
             self.save_all()
@@ -285,6 +285,8 @@ class ApproximateBackups(AtWork):
         waiting = [one for one in self.pending if not one.safe and (one.precious or not fits)]
         numbers = {number for one in waiting for number in range(one.number, one.last + 1)}
         for up, arrived in self.arrived.items():
+            if not arrived:
+                continue
             upto: dict[int, int] = {}
             while arrived:
                 one = arrived[0]
