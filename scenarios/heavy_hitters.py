@@ -20,6 +20,7 @@ could be compensated. The hashes are BLAKE2b's, the same on each machine.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from math import ceil
@@ -107,8 +108,12 @@ class Sketch(Operator[Sketched]):
     def divergence_after(self, event: Event, state: Sketched, backup: Sketched, before: float) -> float:
         if event.value[0] == END:
             return before
-        where = self._places(event.value[0])
-        return max(before, float(np.abs(state.counters[where] - backup.counters[where]).max()))
+        return max(before, _apart(self._places(event.value[0]), state, backup))
+
+    def divergence_after_all(self, events: Sequence[Event], state: Sketched, backup: Sketched, before: float) -> float:
+        flows = {event.value[0] for event in events} - {END}
+        where = [place for flow in flows for place in places(flow, self._rows, self._width, self._salt)]
+        return max(before, _apart(where, state, backup)) if where else before
 
     def delta(self, state: Sketched, backup: Sketched) -> Value:
         return [
@@ -119,9 +124,8 @@ class Sketch(Operator[Sketched]):
 
     def apply_delta(self, backup: Sketched, changes: Value) -> Sketched:
         counters, before, candidates = changes
-        for array, pairs in ((backup.counters, counters), (backup.before, before)):
-            for place, count in pairs:
-                array[place] = count
+        for array, (where, those) in ((backup.counters, counters), (backup.before, before)):
+            array[decoded_sketch(where)] = decoded_sketch(those)
         return Sketched(backup.counters, backup.before, set(candidates))
 
     def compensate(self, state: Sketched, missing: float) -> Sketched:
@@ -141,10 +145,15 @@ class Sketch(Operator[Sketched]):
         return {"counters": encoded(state.counters)}
 
 
-def _changed(array: Counters, backup: Counters) -> list[list[int]]:
-    """[Place, count] of each counter that is another."""
+def _apart(where: list[int], state: Sketched, backup: Sketched) -> float:
+    """By how much those of the counters differ that differ most."""
+    return float(np.abs(state.counters[where] - backup.counters[where]).max())
+
+
+def _changed(array: Counters, backup: Counters) -> list[str]:
+    """The places of those counters that are others, and what they are."""
     where = np.flatnonzero(array != backup)
-    return [[place, count] for place, count in zip(where.tolist(), array[where].tolist(), strict=True)]
+    return [encoded(where), encoded(array[where])]
 
 
 def encoded(counters: Counters) -> str:

@@ -6,6 +6,8 @@ back, and one event moves the divergence by no more than one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ..harness.core.errors import InvalidOperator
 from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
 from ..harness.core.proper import positive
@@ -22,11 +24,11 @@ class _Counting(Operator[Counts]):
         return {}
 
     def divergence(self, state: Counts, backup: Counts) -> float:
-        return max((abs(state.get(word, 0) - backup.get(word, 0)) for word in state.keys() | backup.keys()), default=0)
+        return _apart(state.keys() | backup.keys(), state, backup)
 
     def delta(self, state: Counts, backup: Counts) -> Value:
-        words = sorted(state.keys() | backup.keys())
-        return [[word, state.get(word)] for word in words if state.get(word) != backup.get(word)]
+        words = [word for word in state.keys() | backup.keys() if state.get(word) != backup.get(word)]
+        return [[word, state.get(word)] for word in sorted(words)]
 
     def apply_delta(self, backup: Counts, changes: Value) -> Counts:
         for word, count in changes:
@@ -35,6 +37,11 @@ class _Counting(Operator[Counts]):
             else:
                 backup[word] = count
         return backup
+
+
+def _apart(words: Iterable[str], state: Counts, backup: Counts) -> float:
+    """By how much the word differs in which two differ most."""
+    return max([abs(state.get(word, 0) - backup.get(word, 0)) for word in words], default=0)
 
 
 class PartialCount(_Counting):
@@ -52,7 +59,10 @@ class PartialCount(_Counting):
         return [] if count % self.tells_every else [(event.value, self.tells_every)]
 
     def divergence_after(self, event: Event, state: Counts, backup: Counts, before: float) -> float:
-        return max(before, abs(state.get(event.value, 0) - backup.get(event.value, 0)))
+        return max(before, _apart([event.value], state, backup))
+
+    def divergence_after_all(self, events: Sequence[Event], state: Counts, backup: Counts, before: float) -> float:
+        return max(before, _apart({event.value for event in events}, state, backup))
 
 
 class AddCounts(_Counting):
@@ -66,7 +76,10 @@ class AddCounts(_Counting):
         return ((event.key, count),)
 
     def divergence_after(self, event: Event, state: Counts, backup: Counts, before: float) -> float:
-        return max(before, abs(state.get(event.key, 0) - backup.get(event.key, 0)))
+        return max(before, _apart([event.key], state, backup))
+
+    def divergence_after_all(self, events: Sequence[Event], state: Counts, backup: Counts, before: float) -> float:
+        return max(before, _apart({event.key for event in events}, state, backup))
 
 
 def partial_counts(partial: int = 2, adders: int = 2, every: int = 1) -> Topology:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from ..harness.core.errors import InvalidOperator
@@ -81,6 +82,10 @@ class RippleJoin(Operator[Sample]):
     def divergence_after(self, event: Event, state: Sample, backup: Sample, before: float) -> float:
         side, number = event.value
         return before + is_sampled(side, number, self._rate, self._salt)
+
+    def divergence_after_all(self, events: Sequence[Event], state: Sample, backup: Sample, before: float) -> float:
+        rate, salt = self._rate, self._salt
+        return before + sum([is_sampled(side, number, rate, salt) for side, number in [one.value for one in events]])
 
     def delta(self, state: Sample, backup: Sample) -> Value:
         changed = ((s, k) for s, k in _keys(state, backup) if state[s].get(k) != backup[s].get(k))

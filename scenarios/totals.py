@@ -3,7 +3,7 @@ passes everything on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
@@ -55,6 +55,14 @@ class Totals(Operator[dict[str, float]]):
             return before + float(abs(event.value))
         return max(before, float(abs(state[event.key] - _of(backup, event.key))))
 
+    def divergence_after_all(
+        self, events: Sequence[Event], state: dict[str, float], backup: dict[str, float], before: float
+    ) -> float:
+        if self._by_sum:
+            return before + float(sum([abs(event.value) for event in events]))
+        apart = [abs(state[key] - _of(backup, key)) for key in {event.key for event in events}]
+        return max(before, float(max(apart)))
+
     def delta(self, state: dict[str, float], backup: dict[str, float]) -> Value:
         changed = ((key, state[key]) for key in sorted(state) if abs(state[key] - _of(backup, key)) > self._leaves_out)
         return [list(change) for change in changed]
@@ -77,6 +85,12 @@ class MarkedTotals(Totals):
 
     def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
         return before if self.punctuation(event) else super().divergence_after(event, state, backup, before)
+
+    def divergence_after_all(
+        self, events: Sequence[Event], state: dict[str, float], backup: dict[str, float], before: float
+    ) -> float:
+        others = [event for event in events if not self.punctuation(event)]
+        return super().divergence_after_all(others, state, backup, before) if others else before
 
     def punctuation(self, event: Event) -> bool:
         return event.key == "mark"

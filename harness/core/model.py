@@ -129,6 +129,11 @@ class Operator(ABC, Generic[State]):
         does not ask for it."""
         return self.divergence(state, backup)
 
+    def divergence_after_all(self, events: Sequence[Event], state: State, backup: State, before: float) -> float:
+        """The same once all of `events` have been taken into `state`, one after the other. By default a scheme asks
+        `divergence_after` of each of them, where there is that."""
+        return self.divergence(state, backup)
+
     def delta(self, state: State, backup: State) -> Value:
         """What makes `state` of `backup`, to be backed up in place of the whole: a value that a message can carry, as
         a list of (index, value). Small changes may be left out: the backup is then what `apply_delta` gives."""
@@ -183,6 +188,17 @@ def has_timers(operator: Operator[Any]) -> bool:
 def measures_divergence(operator: Operator[Any]) -> bool:
     """Whether it says how far two of its states are from each other, and how far one event moves that."""
     return operator.alpha is not None and type(operator).divergence is not Operator.divergence
+
+
+def measures_many(operator: Operator[Any]) -> bool:
+    """Whether it is enough to ask it how far two states are apart when many events have been taken, and not after each
+    of them."""
+    # Whoever says it of each anew, and inherits what is said of many, says nothing of many.
+    return issubclass(_says(operator, "divergence_after_all"), _says(operator, "divergence_after"))
+
+
+def _says(operator: Operator[Any], method: str) -> type:
+    return next(kind for kind in type(operator).__mro__ if method in vars(kind))
 
 
 def backs_up_partly(operator: Operator[Any]) -> bool:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import reduce
-from itertools import pairwise
-from operator import or_
+from operator import lt, or_
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -47,6 +46,9 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every message has."""
 
     flow: ClassVar[Flow]
+    cumulative: ClassVar[bool] = False
+    """Whether the next one of its kind between the same two says all that it says, so that who has that needs not this
+    one."""
 
     incarnation: int
     """Of the sender."""
@@ -157,6 +159,7 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     """Events up to sequence number `upto` will never be asked for again."""
 
     flow = Flow.UPSTREAM
+    cumulative = True
 
     upto: int
 
@@ -241,4 +244,5 @@ def after(events: Sequence[Event], seq: int) -> list[Event]:
 
 
 def _rises(events: Sequence[Event]) -> bool:
-    return all(one.seq < other.seq for one, other in pairwise(events))
+    numbers = [event.seq for event in events]
+    return all(map(lt, numbers, numbers[1:]))

@@ -333,6 +333,8 @@ class OperatorSlice(Machine):
         self.last = last
         if self._plain:
             self._process_plainly(events)
+        elif not self._after_each and ties is None:
+            self._process_numbered(up, events)
         else:
             self._process_each(up, events, ties)
         self.taken += count
@@ -355,6 +357,29 @@ class OperatorSlice(Machine):
                     output = Event(name, seq, key, value, event.time)
                     for place in receivers[key]:
                         outboxes[place].append(output)
+        except Exception as error:
+            raise self._failed_on(event, error) from error
+        self.seq = seq
+        self.emit(outboxes)
+
+    def _process_numbered(self, up: str, events: list[Event]) -> None:
+        """Each output has the number of what it is made of, and nobody follows every single event."""
+        spec = self.spec
+        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
+        receivers, process, state, name, seq = spec.receivers, self._process, self.state, spec.slice_id, self.seq
+        place, fan_out = self.inputs[up].place, self.operator.fan_out or 0
+        event = events[0]
+        try:
+            for event in events:
+                for index, (key, value) in enumerate(process(event, state)):
+                    if index >= fan_out:
+                        raise self._too_many()
+                    seq = seq + 1 if index else spec.derived(place, event.seq, fan_out)
+                    if type(value) not in PLAIN:
+                        value = carried(value)
+                    output = Event(name, seq, key, value, event.time)
+                    for to in receivers[key]:
+                        outboxes[to].append(output)
         except Exception as error:
             raise self._failed_on(event, error) from error
         self.seq = seq
@@ -386,8 +411,12 @@ class OperatorSlice(Machine):
     def _inherited(self, place: int, event: Event, index: int) -> int:
         fan_out = self.operator.fan_out
         if fan_out is None or index >= fan_out:
-            raise InvalidOperator(f"it made more than the {fan_out} outputs of one event that it declares as fan_out")
+            raise self._too_many()
         return self.spec.derived(place, event.seq, fan_out) + index
+
+    def _too_many(self) -> InvalidOperator:
+        fan_out = self.operator.fan_out
+        return InvalidOperator(f"it made more than the {fan_out} outputs of one event that it declares as fan_out")
 
     def _failed_on(self, event: Event, error: Exception) -> InvalidOperator:
         return InvalidOperator(

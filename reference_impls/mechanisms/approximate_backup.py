@@ -20,9 +20,11 @@ sections 3.4 to 3.6).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -33,6 +35,7 @@ from ...harness.core.model import (
     backs_up_partly,
     carried,
     compensates,
+    measures_many,
     operator_of,
     punctuated,
 )
@@ -83,7 +86,8 @@ class ApproximateBackup(Mechanism):
         return True
 
     def attach(self, machine: OperatorSlice) -> AtWork:
-        return ApproximateBackups(machine, self)
+        kind = ApproximateBackups if measures_many(machine.operator) else FollowingEach
+        return kind(machine, self)
 
 
 class Saved(msgspec.Struct, frozen=True, array_like=True, tag="saved"):
@@ -114,19 +118,35 @@ class PartialBackup(msgspec.Struct, frozen=True, array_like=True, tag="partial")
 
 @dataclass(slots=True)
 class _Pending:
-    """An item that was received, and is not processed."""
+    """Items that were received one after the other on a channel, and are not processed: all of them fare alike."""
 
     number: int
+    """Of the first; the others follow."""
     place: int
     upstream: str
     speaker: int
-    event: Event
+    events: list[Event]
     precious: bool = False
-    """It must never be lost."""
+    """They must never be lost."""
     saved: CheckpointId | None = None
-    """With which items it was backed up."""
+    """With which items they were backed up."""
     safe: bool = False
     """That is durable."""
+
+    @property
+    def last(self) -> int:
+        return self.number + len(self.events) - 1
+
+
+@dataclass(slots=True)
+class _Arrived:
+    """What came in together, as far as it is not acknowledged."""
+
+    speaker: int
+    """The incarnation that sent it."""
+    events: list[Event]
+    numbers: Sequence[int]
+    """Of each; 0: it is known already."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +207,8 @@ class ApproximateBackups(AtWork):
         self.replay: list[Saved] = []
         self.restored_from = 1
         """The incarnation that made what is durable."""
-        self.arrived: dict[str, deque[tuple[int, int, int]]] = {up: deque() for up in machine.inputs}
-        """Upstream slice -> (incarnation, number of the event, number of the item; 0: it is known already) of what is
-        not acknowledged."""
+        self.arrived: dict[str, deque[_Arrived]] = {up: deque() for up in machine.inputs}
+        """Upstream slice -> what is not acknowledged."""
 
     @property
     def outputs(self) -> Unacknowledged:
@@ -209,15 +228,27 @@ class ApproximateBackups(AtWork):
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
         up, speaker = self.machine.spec.upstream[channel.place], channel.speaking
         fresh = self.numbers.unseen(channel, events)
+        first = self.number + 1
+        self.number += len(fresh)
         self.machine.dropped += len(events) - len(fresh)
-        known = {event.seq: 0 for event in events}
-        for event in fresh:
-            self.number += 1
-            known[event.seq] = self.number
-            precious = self.is_precious(up, event)
-            self.pending.append(_Pending(self.number, channel.place, up, speaker, event, precious))
-        self.arrived[up].extend([(speaker, seq, number) for seq, number in known.items()])
+        numbers: Sequence[int] = range(first, self.number + 1)
+        if len(fresh) < len(events):
+            known = {event.seq: number for event, number in zip(fresh, numbers, strict=True)}
+            numbers = [known.get(event.seq, 0) for event in events]
+        for precious, alike in self._by_worth(up, fresh):
+            self.pending.append(_Pending(first, channel.place, up, speaker, alike, precious))
+            first += len(alike)
+        self.arrived[up].append(_Arrived(speaker, events, numbers))
         return fresh
+
+    def _by_worth(self, up: str, events: list[Event]) -> Iterator[tuple[bool, list[Event]]]:
+        """These in parts of which all or none must never be lost."""
+        worth = [self.is_precious(up, event) for event in (events if self.punctuated else events[:1])]
+        if events and (not self.punctuated or not any(worth)):
+            yield worth[0], events
+            return
+        for precious, alike in groupby(zip(worth, events, strict=True), itemgetter(0)):
+            yield precious, [event for _, event in alike]
 
     def is_precious(self, up: str, event: Event) -> bool:
         """Whether an item must never be lost: a punctuation, or feedback."""
@@ -225,10 +256,9 @@ class ApproximateBackups(AtWork):
 
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
-        loose = self._loose()
-        fits = len(loose) <= self.allowed.l
-        precious = any(one.precious for one in loose)
-        if not fits or precious:
+        loose = self._loose() if self.pending else []
+        fits = sum([len(one.events) for one in loose]) <= self.allowed.l
+        if not fits or any(one.precious for one in loose):
             self.save_all()
         self._acknowledge(fits)
 
@@ -242,19 +272,31 @@ class ApproximateBackups(AtWork):
             # One after the other: what is durable has to be consecutive.
             return
         id_ = self.machine.next_id()
+        saved: list[Any] = []
         for one in items:
             one.saved = id_
+            saved += [
+                Saved(number, one.upstream, one.speaker, event) for number, event in enumerate(one.events, one.number)
+            ]
         self.saving.add(id_)
-        saved = [Saved(one.number, one.upstream, one.speaker, one.event) for one in items]
-        self.machine.effects.append(PersistItems(Items(self.machine.spec.slice_id, id_, items[-1].number, saved)))
+        self.machine.effects.append(PersistItems(Items(self.machine.spec.slice_id, id_, items[-1].last, saved)))
 
     def _acknowledge(self, fits: bool) -> None:
-        waiting = {one.number for one in self.pending if not one.safe and (one.precious or not fits)}
+        waiting = [one for one in self.pending if not one.safe and (one.precious or not fits)]
+        numbers = {number for one in waiting for number in range(one.number, one.last + 1)}
         for up, arrived in self.arrived.items():
+            if not arrived:
+                continue
             upto: dict[int, int] = {}
-            while arrived and arrived[0][2] not in waiting:
-                speaker, seq, _ = arrived.popleft()
-                upto[speaker] = seq
+            while arrived:
+                one = arrived[0]
+                count = _before(one.numbers, numbers)
+                if count:
+                    upto[one.speaker] = one.events[count - 1].seq
+                if count < len(one.events):
+                    one.events, one.numbers = one.events[count:], one.numbers[count:]
+                    break
+                arrived.popleft()
             for speaker, seq in upto.items():
                 if speaker in self.machine.inputs[up].links:
                     self.machine.send(up, speaker, Received(self.machine.incarnation, seq))
@@ -278,7 +320,7 @@ class ApproximateBackups(AtWork):
             return 0
         if self.owed > self.covered and not head.precious:
             self.issue()
-        elif head.precious or self._too_little() or self.failures.is_beyond(head.event.time):
+        elif head.precious or self._too_little() or self.failures.is_beyond(head.events[0].time):
             self.save_all()
         elif self._state_is_due():
             self.issue()
@@ -305,21 +347,25 @@ class ApproximateBackups(AtWork):
         exact = self.allowed.gamma < self.beta
         limit = max(self.thresholds.after(0).gamma, 2 * self.beta) if exact else self.allowed.gamma
         made = max(0, int((limit - outputs) / self.beta)) if limit < inf else NO_LIMIT
-        safe = 0
-        for one in self.pending:
-            if not one.safe:
-                break
-            safe += 1
-        if safe:
-            return 0 if self._to_be_covered() else min(safe, made)
+        if self.pending[0].safe:
+            return 0 if self._to_be_covered() else min(self._first_of_them(safe=True), made)
         if self.pending[0].precious or exact or self.owed > self.covered:
             return 0
         steps = self._steps()
         most = min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT)
-        for number, one in enumerate(self.pending):
-            if number >= most or one.safe or one.precious or self.failures.is_beyond(one.event.time):
-                return number
-        return len(self.pending)
+        return max(0, min(most, self._first_of_them(safe=False)))
+
+    def _first_of_them(self, *, safe: bool) -> int:
+        """How many of the first that wait are safe; or are not, and may be lost."""
+        count = 0
+        for one in self.pending:
+            if one.safe is not safe or (one.precious and not safe):
+                break
+            within = len(one.events) if safe else self.failures.within(one.events)
+            count += within
+            if within < len(one.events):
+                break
+        return count
 
     def _to_be_covered(self) -> bool:
         """Whether so many items are kept beside the backup that nothing more is taken before one covers them."""
@@ -334,19 +380,39 @@ class ApproximateBackups(AtWork):
         ):
             self.issue()
 
-    def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
-        one = self.pending.popleft()
-        if one.event.seq != event.seq or one.upstream != up:
-            raise OwnFailure(f"{self.machine.spec.slice_id} took ({up}, {event.seq}), and not {one.event!r}")
-        self.done = one.number
-        if not one.safe:
-            self.loose = one.number
-        if one.precious:
-            self.owed = one.number
-        if self.stateful:
-            self.divergence = self.operator.divergence_after(event, self.machine.state, self.backup, self.divergence)
-        if self.failures.passed(event.time):
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self.passed(up, events)
+        self.measure(events)
+
+    def passed(self, up: str, events: list[Event]) -> None:
+        """The next of those that wait have been processed."""
+        place = 0
+        while place < len(events):
+            one = self.pending[0]
+            count = min(len(one.events), len(events) - place)
+            if one.upstream != up or one.events[0].seq != events[place].seq:
+                raise OwnFailure(
+                    f"{self.machine.spec.slice_id} took ({up}, {events[place].seq}), and not {one.events[0]!r}"
+                )
+            self.done = one.number + count - 1
+            if not one.safe:
+                self.loose = self.done
+            if one.precious:
+                self.owed = self.done
+            if count == len(one.events):
+                self.pending.popleft()
+            else:
+                one.number, one.events = one.number + count, one.events[count:]
+            place += count
+        if self.failures.passed_all(events):
             self.allowed = self.in_force()
+
+    def measure(self, events: list[Event]) -> None:
+        """How far the state is from its backup, once these have been processed."""
+        if self.stateful:
+            self.divergence = self.operator.divergence_after_all(
+                events, self.machine.state, self.backup, self.divergence
+            )
 
     def in_force(self) -> Thresholds:
         return self.thresholds.after(self.failures.count)
@@ -379,7 +445,7 @@ class ApproximateBackups(AtWork):
             for one in self.pending:
                 if one.saved == given.id:
                     one.safe = True
-                    self.failures.reached(one.event.time)
+                    self.failures.reached(max([event.time for event in one.events]))
         elif self.issued is not None and given.id == self.issued.id:
             issued, self.issued = self.issued, None
             machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
@@ -404,7 +470,7 @@ class ApproximateBackups(AtWork):
     def save(self) -> Backup:
         waiting: dict[int, set[int]] = {}
         for one in self.pending:
-            waiting.setdefault(one.place, set()).add(one.event.seq)
+            waiting.setdefault(one.place, set()).update([event.seq for event in one.events])
         return Backup(self.numbers.save(waiting), self.failures.save())
 
     # Recovering
@@ -465,7 +531,7 @@ class ApproximateBackups(AtWork):
             self.numbers.unseen(channel, [one.event])
             channel.seen = max(channel.seen, one.event.seq)
             precious = self.is_precious(one.upstream, one.event)
-            pending = _Pending(one.number, channel.place, one.upstream, one.speaker, one.event, precious, safe=True)
+            pending = _Pending(one.number, channel.place, one.upstream, one.speaker, [one.event], precious, safe=True)
             self.pending.append(pending)
             machine.waiting.put(ChannelRun(channel.place, one.speaker, [one.event]))
         self.replay = []
@@ -481,6 +547,25 @@ class ApproximateBackups(AtWork):
             return
         self.machine.compensate(missing)
         self.divergence = self.operator.divergence(self.machine.state, self.backup)
+
+
+class FollowingEach(ApproximateBackups):
+    """Of an operator that says how far each single event moves its state, and not how far many do."""
+
+    def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
+        if self.stateful:
+            state, before = self.machine.state, self.divergence
+            self.divergence = self.operator.divergence_after(event, state, self.backup, before)
+
+    def measure(self, events: list[Event]) -> None:
+        """It has been."""
+
+
+def _before(numbers: Sequence[int], those: set[int]) -> int:
+    """How many come before the first that is one of those."""
+    if not those:
+        return len(numbers)
+    return next((place for place, number in enumerate(numbers) if number in those), len(numbers))
 
 
 _KEPT: Any = PartialBackup | Saved

@@ -3,9 +3,10 @@ by its number (AF-Stream, sections 3.4.2 and 3.4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
     need not rise, so those before it are those that were sent before it."""
 
     flow = Flow.UPSTREAM
+    cumulative = True
 
     upto: int
 
@@ -138,8 +140,8 @@ class Unacknowledged(AtWork, Log):
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
         machine.log = self
-        self._kept: dict[str, dict[int, Event]] = {to: {} for to in machine.outputs}
-        """Downstream slice -> number -> output, in the order in which they went out."""
+        self._kept: dict[str, deque[list[Event]]] = {to: deque() for to in machine.outputs}
+        """Downstream slice -> outputs, as they went out together, in their order."""
         self._last = dict.fromkeys(machine.outputs, (0, -1))
         """How many outputs went to each channel, and the number of the last."""
         self._received = dict.fromkeys(machine.outputs, -1)
@@ -157,15 +159,26 @@ class Unacknowledged(AtWork, Log):
         if message.incarnation not in machine.outputs[peer].listeners:
             machine.refuse(peer, message)
             return
-        kept = self._kept[peer]
-        if message.upto not in kept:
+        if not self._drop(self._kept[peer], message.upto):
             return
-        for number in [*takewhile(lambda one: one != message.upto, kept), message.upto]:
-            del kept[number]
-            self.count -= 1
         self._received[peer] = message.upto
         if isinstance(machine, OperatorSlice):
             machine.work()
+
+    def _drop(self, kept: deque[list[Event]], upto: int) -> bool:
+        """What went out up to the event with this number, if that is there."""
+        if not kept or kept[0][-1].seq != upto:
+            # As a rule what goes out together is received together.
+            if not any(event.seq == upto for events in kept for event in events):
+                return False
+            while all(event.seq != upto for event in kept[0]):
+                self.count -= len(kept.popleft())
+        first = kept.popleft()
+        place = next(place for place, event in enumerate(reversed(first)) if event.seq == upto)
+        self.count -= len(first) - place
+        if place:
+            kept.appendleft(first[-place:])
+        return True
 
     # Settling
 
@@ -180,14 +193,15 @@ class Unacknowledged(AtWork, Log):
         held = {event.seq for event in self._punctuations(to)}
         if not held:
             return made, last
-        loose = [*takewhile(lambda number: number not in held, self._kept[to])]
-        return made - len(self._kept[to]) + len(loose), loose[-1] if loose else self._received[to]
+        kept = [event.seq for event in self._unreceived(to)]
+        loose = [*takewhile(lambda number: number not in held, kept)]
+        return made - len(kept) + len(loose), loose[-1] if loose else self._received[to]
 
     def settle(self, positions: Mapping[str, tuple[int, int]]) -> None:
         """What was made up to there is never made again; what is not acknowledged can be sent again all the same."""
         machine = self.machine
         for to, (made, last) in positions.items():
-            acknowledged = self._last[to][0] - len(self._kept[to])
+            acknowledged = self._last[to][0] - sum([len(events) for events in self._kept[to]])
             upto = last if made <= acknowledged else self._received[to]
             if upto >= 0:
                 for receiver in machine.outputs[to].listeners:
@@ -196,13 +210,13 @@ class Unacknowledged(AtWork, Log):
     # The log
 
     def keep(self, to: str, events: list[Event]) -> None:
-        self._kept[to].update([(event.seq, event) for event in events])
+        self._kept[to].append(events)
         self.count += len(events)
         self._last[to] = self._last[to][0] + len(events), events[-1].seq
 
     def open(self, to: str, receiver: int, after: int, waiting: list[PendingEvents]) -> None:
         """All of it at once, and nothing new in between: it is no more than a slice may lose."""
-        events = list(self._kept[to].values())
+        events = [*self._unreceived(to)]
         if events:
             self.machine.send(to, receiver, Replay(self.machine.incarnation, events))
 
@@ -229,7 +243,10 @@ class Unacknowledged(AtWork, Log):
         stage = self.machine.spec.topology.stages.get(operator_of(to))
         if stage is None or not punctuated(stage.operator):
             return []
-        return [event for event in self._kept[to].values() if stage.operator.punctuation(event)]
+        return [event for event in self._unreceived(to) if stage.operator.punctuation(event)]
+
+    def _unreceived(self, to: str) -> Iterator[Event]:
+        return chain.from_iterable(self._kept[to])
 
     def save(self) -> Unreceived:
         return Unreceived({to: events for to in self._kept if (events := self._punctuations(to))})

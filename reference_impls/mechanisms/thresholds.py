@@ -3,6 +3,7 @@ section 3.5.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -10,6 +11,7 @@ from math import isnan
 from typing import Final
 
 from ...harness.core.errors import InvalidScenario
+from ...harness.core.model import Event
 from ...harness.core.proper import positive, proper
 
 
@@ -106,6 +108,12 @@ class Failures:
         """Whether event time has not come so far by what is durable."""
         return self._window is not None and time // self._step > self._durable // self._step
 
+    def within(self, events: Sequence[Event]) -> int:
+        """How many of these come before the first that is beyond."""
+        if self._window is None:
+            return len(events)
+        return next((place for place, event in enumerate(events) if self.is_beyond(event.time)), len(events))
+
     def reached(self, time: int) -> None:
         """What has this event time is durable."""
         self._durable = max(self._durable, time)
@@ -125,6 +133,10 @@ class Failures:
         fewer = len(self._since) - len(left)
         self._since, self._forgotten = left, self._forgotten + fewer
         return fewer > 0
+
+    def passed_all(self, events: Sequence[Event]) -> bool:
+        """Event time has come as far as these."""
+        return self._window is not None and self.passed(max([event.time for event in events]))
 
     def _is_over(self, window: ThresholdWindow, since: int) -> bool:
         if window.kind is WindowKind.HOPPING:

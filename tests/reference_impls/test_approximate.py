@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -21,13 +22,14 @@ from streamproof.harness.exploration.census import census
 from streamproof.harness.exploration.simulating import installed, simulate
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
-from streamproof.harness.protocol.messages import Batch, Replayed
+from streamproof.harness.protocol.messages import Batch, Open, Replayed
 from streamproof.harness.protocol.operator import OperatorSlice
 from streamproof.harness.protocol.stores import FileStore, put
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.approximate import Spread, approximate, shares
+from streamproof.reference_impls.mechanisms.receipt import Received, Unacknowledged
 from streamproof.reference_impls.mechanisms.thresholds import Failures, Thresholds, ThresholdWindow, WindowKind
 from streamproof.reference_impls.mutants.approximate import (
     MUTANTS,
@@ -353,6 +355,60 @@ def test_settings_that_are_none_are_refused_by_name(wrong: dict[str, object]) ->
 @pytest.mark.parametrize("topology", [one_total, totals_of_all, word_totals, relays, stateless])
 def test_it_protects_these(topology: Callable[[], Topology]) -> None:
     assert approximate(topology()).claims[0].guarantee == bounded_error(100, 20, 20)
+
+
+class Told(Totals):
+    """Notes of how many events it was asked at once."""
+
+    asked: ClassVar[list[int]] = []
+
+    def divergence_after_all(
+        self, events: Sequence[Event], state: dict[str, float], backup: dict[str, float], before: float
+    ) -> float:
+        self.asked.append(len(events))
+        return super().divergence_after_all(events, state, backup, before)
+
+
+class ToldOfEach(Told):
+    def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
+        self.asked.append(1)
+        return super().divergence_after(event, state, backup, before)
+
+
+def test_an_operator_is_asked_once_for_what_was_taken_at_once_or_else_after_each_event() -> None:
+    def asked(operator: Totals) -> list[int]:
+        Told.asked.clear()
+        found.append(history(approximate(one_total(operator), theta=1_000, l=100, gamma=400)).records)
+        return [*Told.asked]
+
+    found: list[object] = []
+    assert asked(Told()) == [4] * 50
+    assert asked(ToldOfEach()) == [1] * 200
+    assert found[0] == found[1]
+
+
+def test_what_is_received_in_parts_is_kept_in_parts() -> None:
+    spec = next(one for one in approximate(one_total()).specs if one.slice_id == "sum-0")
+    machine = OperatorSlice(spec)
+    log = machine.log
+    assert isinstance(log, Unacknowledged)
+    machine.on(Start(1, None))
+    machine.on(Receive("sink-0", Open(1, 0)))
+    made = [Event("sum-0", seq, "k", seq, 0) for seq in (3, 9, 6, 4, 8)]
+    log.keep("sink-0", made[:2])
+    log.keep("sink-0", made[2:])
+
+    def after(upto: int) -> list[int]:
+        machine.on(Receive("sink-0", Received(1, upto)))
+        kept = [event for events in log._kept["sink-0"] for event in events]
+        assert log.count == len(kept)
+        return [event.seq for event in kept]
+
+    assert after(7) == [3, 9, 6, 4, 8]
+    assert after(3) == [9, 6, 4, 8]
+    assert after(6) == [4, 8]
+    assert after(9) == [4, 8]
+    assert after(8) == []
 
 
 def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) -> None:

@@ -16,7 +16,15 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
 from streamproof.harness.core.guarantees import EXACTLY_ONCE, PRECISE, ROLLBACK_CONVERGENT
-from streamproof.harness.core.model import Event, Operator, Topology, carried, measures_divergence, rows_of
+from streamproof.harness.core.model import (
+    Event,
+    Operator,
+    Topology,
+    carried,
+    measures_divergence,
+    measures_many,
+    rows_of,
+)
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
@@ -212,6 +220,11 @@ def test_a_divergence_is_a_distance_that_one_event_moves_by_alpha_at_most(name: 
     now = operator.divergence(moved, second)
     assert abs(now - apart) <= operator.alpha + slack
     assert operator.divergence_after(taken, moved, second, apart) >= now - slack
+    assert measures_many(operator)
+    more = [taken, *data.draw(st.lists(event, max_size=8))]
+    for other in more[1:]:
+        list(operator.process(other, moved))
+    assert operator.divergence_after_all(more, moved, second, apart) >= operator.divergence(moved, second) - slack
 
 
 @pytest.mark.parametrize("name", [name for name in TAKES if name not in ("hitters", "local", "average")])

@@ -1,6 +1,6 @@
 """A topology is checked when it is made, and knows who feeds whom."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from streamproof.harness.core.model import (
     Value,
     backs_up_partly,
     measures_divergence,
+    measures_many,
 )
 from streamproof.scenarios.random_draws import DrawNumber
 from streamproof.scenarios.trace import Relay, trace
@@ -190,8 +191,28 @@ def test_an_operator_says_how_far_two_states_are_from_each_other() -> None:
     assert measures_divergence(counts)
     assert counts.divergence_after(Event("s", 1, "a", 1, 0), {"a": 3}, {"a": 1}, 1.0) == 2
     assert not backs_up_partly(counts)
+    assert measures_many(counts)
+    assert counts.divergence_after_all([Event("s", 1, "a", 1, 0)] * 2, {"a": 3}, {"a": 1}, 0.0) == 2
     with pytest.raises(InvalidOperator, match="Measured has no partial backups"):
         counts.delta({}, {})
+
+
+def test_who_says_anew_how_far_one_event_moves_a_state_does_not_inherit_what_many_do() -> None:
+    class OfEach(Measured):
+        def divergence_after(self, event: Event, state: dict[str, int], backup: dict[str, int], before: float) -> float:
+            return before + 1
+
+    class OfMany(OfEach):
+        def divergence_after_all(
+            self, events: Sequence[Event], state: dict[str, int], backup: dict[str, int], before: float
+        ) -> float:
+            return before + len(events)
+
+    class OfEachAgain(OfMany):
+        def divergence_after(self, event: Event, state: dict[str, int], backup: dict[str, int], before: float) -> float:
+            return before + 2
+
+    assert [measures_many(one()) for one in (OfEach, OfMany, OfEachAgain)] == [False, True, False]
 
 
 @pytest.mark.parametrize("alpha", [-1, True, float("nan"), float("inf"), "much"])
