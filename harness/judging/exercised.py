@@ -96,13 +96,13 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     taken_over: list[tuple[str, int]] = []
     for stamped in history.of(*_TELLING):
         record = stamped.record
-        if isinstance(record, CheckpointDurable):
+        if isinstance(record, Offered):
+            offered[record.source] = record.events[-1].seq
+        elif isinstance(record, CheckpointDurable):
             durable.add((record.slice, record.incarnation, record.number))
         elif isinstance(record, Opened):
             # A source's own counter stands still: its events come numbered.
             opened.append((record, max(record.next_seq, offered.get(record.slice, 0) + 1)))
-        elif isinstance(record, Offered):
-            offered[record.source] = record.events[-1].seq
         elif isinstance(record, Started):
             if record.restored is not None:
                 # Who took it may have died before it heard that it was durable.
@@ -169,15 +169,22 @@ def _replays(
     if not made:
         return 0
     replayed: set[_Connection] = set()
+    receivers = {(to, number) for _, _, to, number in made}
     for stamped in history.of(Taken, Delivered):
         record = stamped.record
         if isinstance(record, Taken):
+            if (record.slice, record.incarnation) not in receivers:
+                continue
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
             first = record.first
         else:
             assert isinstance(record, Delivered)
+            if (record.sink, 1) not in receivers:
+                continue
             link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
-            first = min(event.seq for event in record.rows)
+            if link not in made or link in replayed:
+                continue
+            first = min([event.seq for event in record.rows])
         if first < made.get(link, 0):
             replayed.add(link)
     return len(replayed)

@@ -16,12 +16,13 @@ class SinkSlice(Machine):
     def __init__(self, spec: SliceSpec) -> None:
         super().__init__(spec)
         self._delivered = dict.fromkeys(spec.upstream, 0)
+        self._channels = {up: channel_name(up, spec.slice_id) for up in spec.upstream}
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         name, position = self.spec.slice_id, self._delivered[neighbour]
-        self.note(Delivered(name, channel_name(neighbour, name), incarnation, position, events))
+        self.note(Delivered(name, self._channels[neighbour], incarnation, position, events))
         self._delivered[neighbour] = position + len(events)
         self.taken += len(events)
         channel.mark = channel.seen
