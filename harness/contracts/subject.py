@@ -286,7 +286,7 @@ class SchemeSubject:
         """Which replicas of a slice speak for it."""
         return Speaking.ALL if self.all_speak else Speaking.ONE
 
-    @property
+    @cached_property
     def all_speak(self) -> bool:
         """Whether all replicas of a slice send what they make."""
         return all(setup.all_speak for setup in self._of_operators)
@@ -296,13 +296,13 @@ class SchemeSubject:
         """Whether all replicas of a slice take all of its input, whichever slice that is."""
         return all(setup.replicas_take_all for setup in self._of_operators)
 
-    @property
+    @cached_property
     def peers_keep_checkpoints(self) -> frozenset[str]:
         """The slices that have their checkpoints in the memory of their other replicas, and nowhere else."""
         slices = self.topology.operator_slices
         return frozenset(slice_id for slice_id in slices if self.setup_of(slice_id).peers_keep_checkpoints)
 
-    @property
+    @cached_property
     def _of_operators(self) -> tuple[Setup, ...]:
         """What operator slices of this topology are made of."""
         return tuple(self.setup_of(slice_id) for slice_id in self.topology.operator_slices)
@@ -323,7 +323,7 @@ class SchemeSubject:
             manager.on(NodeJoined(node))
         return {node: tuple(actor for actor, at in manager.node_of.items() if at == node) for node in nodes}
 
-    @property
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         return tuple(s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
 
@@ -358,7 +358,7 @@ class SchemeSubject:
             setups += self.operators.values()
         return tuple(one for setup in setups for one in setup.mechanisms)
 
-    @property
+    @cached_property
     def checkpoint_every(self) -> int | None:
         """Events between two checkpoints of a slice; None where none are taken."""
         intervals = (one.checkpoint_every for one in self.mechanisms_of(Role.OPERATOR))

@@ -26,11 +26,12 @@ def implied(name: str, standings: Mapping[str, Standing]) -> frozenset[str]:
     """Every guarantee that `name` implies, itself included."""
     found = {name}
     waiting = [name]
+    # Few say who is above them.
+    said = [(other, above) for other, standing in standings.items() if (above := standing.implied_by)]
     while waiting:
         one = waiting.pop()
         weaker = standings[one].implies if one in standings else ()
-        below = (other for other, standing in standings.items() if one in standing.implied_by)
-        for other in (*weaker, *below):
+        for other in (*weaker, *(other for other, above in said if one in above)):
             if other not in found:
                 found.add(other)
                 waiting.append(other)

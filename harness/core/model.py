@@ -278,6 +278,9 @@ def copy_of(operator: Operator[Any]) -> Operator[Any]:
 PLAIN = frozenset({str, int, bool, type(None)})
 """The types of values that are carried as they are. A float is not among them: JSON has no NaN and no infinity."""
 
+_ANY_JSON = (1 << 63) - 1
+"""Whole numbers up to there are in JSON what they are."""
+
 _deterministic = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -300,7 +303,10 @@ def carried(value: Value) -> Value:
 
 def rows_of(operator: Operator[Any], state: Any) -> dict[str, Value]:
     """What an operator's state is in a record: its rows, each value carried."""
-    return {key: carried(value) for key, value in operator.rows(state).items()}
+    return {
+        key: value if type(value) is int and -_ANY_JSON <= value <= _ANY_JSON else carried(value)
+        for key, value in operator.rows(state).items()
+    }
 
 
 class Partitioning(StrEnum):
@@ -350,6 +356,7 @@ class Topology:
     sinks: tuple[str, ...] = ("sink",)
     _slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _operator_slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _roles: Mapping[str, Role] = field(init=False, repr=False, compare=False)
     _upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _groups: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
@@ -361,6 +368,7 @@ class Topology:
         slices = tuple(slice_name(name, i) for name in names for i in range(self.parallelism(name)))
         object.__setattr__(self, "_slices", slices)
         object.__setattr__(self, "_operator_slices", tuple(s for s in slices if operator_of(s) in self.stages))
+        object.__setattr__(self, "_roles", {one: self._role(operator_of(one)) for one in slices})
         object.__setattr__(self, "_upstream", {slice_id: self._fed_by(slice_id) for slice_id in slices})
         object.__setattr__(self, "_downstream", {slice_id: self._fed_to(slice_id) for slice_id in slices})
         groups = _grouped(slices, self._upstream) if self.has_feedback else tuple((one,) for one in slices)
@@ -414,7 +422,10 @@ class Topology:
         return self.stages[operator_of(slice_id)].operator.order_sensitive and len(forward) > 1
 
     def role(self, slice_id: str) -> Role:
-        name = operator_of(slice_id)
+        role = self._roles.get(slice_id)
+        return self._role(operator_of(slice_id)) if role is None else role
+
+    def _role(self, name: str) -> Role:
         return Role.SOURCE if name in self.sources else Role.SINK if name in self.sinks else Role.OPERATOR
 
     def upstream(self, slice_id: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class ChannelCount:
         self,
         rerun: Reexecution,
         channel: str,
-        deliveries: Sequence[Delivery],
+        deliveries: Deliveries,
         wanted: Mapping[Derivation, Event],
     ) -> None:
         self.channel = channel
@@ -191,24 +191,22 @@ def altered_outputs(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) 
 def _are_these(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> bool:
     """Whether just these events were delivered, in this order and with these numbers, as in most histories of a
     search."""
-    rows, should = [row for delivery in deliveries for row in delivery.record.rows], list(wanted.values())
-    if rows != should or not same_events(rows, should):
-        return False
-    return [derivation for delivery in deliveries for derivation in delivery.derivations] == list(wanted)
+    rows, derivations = deliveries.in_one()
+    return derivations == list(wanted) and same_events(rows, list(wanted.values()))
 
 
 def says_the_same(one: DeliveredRow, other: DeliveredRow) -> bool:
     return same_content(one.event, other.event)
 
 
-def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
+def _is_as_expected(deliveries: Deliveries, expected: Mapping[Derivation, Event]) -> bool:
     """Whether everything was delivered once, in order: most of the histories of a search."""
-    seen = [derivation for delivery in deliveries for derivation in delivery.derivations]
+    rows, seen = deliveries.in_one()
     if seen != list(expected):
         if len(seen) != len(expected) or expected.keys() != set(seen):
             return False
         # Numbers tell an order among those of one sender only.
         if len({delivery.record.incarnation for delivery in deliveries}) > 1:
             return False
-    seqs = [event.seq for delivery in deliveries for event in delivery.record.rows]
+    seqs = [event.seq for event in rows]
     return all(map(lt, seqs, islice(seqs, 1, None)))

@@ -72,7 +72,8 @@ class Coded:
     codes: NDArray[Any]
 
     def values(self) -> list[Any]:
-        return list(map(self.texts.__getitem__, self.codes.tolist()))
+        found: list[Any] = np.array(self.texts, object)[self.codes].tolist()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def pack(values: Sequence[Any]) -> Column:
     kinds = set(map(type, values))
     if len(kinds) == 1:
         (kind,) = kinds
-        if kind in PLAIN and values.count(values[0]) == len(values):
+        if kind in PLAIN and values[0] == values[-1] and values.count(values[0]) == len(values):
             return Same(values[0], len(values))
         if kind is int:
             return _numbers(values)

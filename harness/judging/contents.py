@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq
 
 from ..core.model import Event, channel_name, operator_of
 from .expected import Expected
@@ -47,6 +48,9 @@ def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
         if not incomplete:
             continue
         places = _places(rerun, slice_id, wanted)
+        incomplete = [one for one in incomplete if not _passed_over_nothing(one.lineage(), places)]
+        if not incomplete:
+            continue
         holes = {one.number: _Holes(rerun, one, places, should) for one in incomplete}
         if not any(one.missing for one in holes.values()):
             continue
@@ -69,7 +73,7 @@ def _is_a_beginning(
         from .long_intakes import is_whole
 
         return is_whole(lineage, [derivations_of(channel) for channel in channels])
-    return all(one == other for one, other in zip(lineage, should, strict=False)) and len(lineage) <= len(should)
+    return len(lineage) <= len(should) and all(map(eq, lineage, should))
 
 
 def _places(rerun: Reexecution, slice_id: str, wanted: Expected) -> dict[Derivation, ChannelPosition]:
@@ -79,6 +83,20 @@ def _places(rerun: Reexecution, slice_id: str, wanted: Expected) -> dict[Derivat
         for place, derivation in enumerate(wanted.channels[channel_name(up, slice_id)]):
             places[derivation] = (number, place)
     return places
+
+
+def _passed_over_nothing(lineage: Sequence[Derivation], places: Mapping[Derivation, ChannelPosition]) -> bool:
+    """Whether each channel was taken without holes, so that there are no `_Holes`."""
+    reached: dict[int, int] = {}
+    for known in map(places.get, lineage):
+        if known is not None:
+            channel, place = known
+            due = reached.get(channel, 0)
+            if place == due:
+                reached[channel] = due + 1
+            elif place > due:
+                return False
+    return True
 
 
 class _Holes:

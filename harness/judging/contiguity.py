@@ -63,7 +63,8 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
             continue
         for rerun in reruns.values():
             long = is_long(rerun.took)
-            took = _long_taken(reexecution, rerun) if long else _taken(reexecution, rerun)
+            took = _long_taken(reexecution, rerun) if long else {}
+            places = {} if long else reexecution.taken_of(rerun)
             where = f"{to}#{rerun.number}"
             alive = complete and alive_of(rerun)
             for up in topology.upstream(to):
@@ -72,14 +73,19 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                     lasts = alive_of(sender)
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
+                    which = () if long else places.get((up, number), ())
                     some = took.get((up, number), _NOTHING)
-                    if not len(some[0]) and not times:
+                    if not len(some[0]) and not which and not times:
                         continue
-                    if long or is_long(sender.emitted[to].events):
+                    made_long = is_long(sender.emitted[to].events)
+                    if not long:
+                        derivations = joined(rerun.took[begin:end] for begin, end in which)
+                        if not made_long and _took_all(sender, to, derivations):
+                            continue
+                        some = joined(rerun.seqs[begin:end] for begin, end in which), derivations
+                    if long or made_long:
                         known = [rerun.lineage()] if to in stateful else [one.took for one in reruns.values()]
                         yield from _long_flaws(sender, to, times, some, alive and lasts, known, where, ordered=True)
-                        continue
-                    if _took_all(sender, to, some):
                         continue
                     channel = _Channel(sender, to, times, some, alive and lasts)
                     had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
@@ -103,21 +109,11 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                 heard = [derivations for _, derivations in delivered.values()]
                 yield from _long_flaws(sender, sink, times, some, whole, heard, name, ordered=False)
                 continue
-            if _took_all(sender, sink, some):
+            if _took_all(sender, sink, some[1]):
                 continue
             channel = _Channel(sender, sink, times, some, whole)
             # In which order they came is told by the tallies.
             yield from channel.flaws(has, name, ordered=False)
-
-
-def _taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
-    return {
-        whose: (
-            joined(rerun.seqs[begin:end] for begin, end in places),
-            joined(rerun.took[begin:end] for begin, end in places),
-        )
-        for whose, places in reexecution.taken_of(rerun).items()
-    }
 
 
 def _long_taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
@@ -243,9 +239,9 @@ _Range = tuple[int, int]
 """Places on a channel, the second one excluded."""
 
 
-def _took_all(sender: Rerun, to: str, taken: _Took) -> bool:
+def _took_all(sender: Rerun, to: str, taken: Sequence[Derivation | None]) -> bool:
     """Whether everything was taken, once and in order: the channels that no fault touches."""
-    return sender.emitted[to].places is None and sender.channel(to)[1] == taken[1]
+    return sender.emitted[to].places is None and sender.channel(to)[1] == taken
 
 
 class _Channel:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import is_
+from operator import attrgetter, is_
 
 import msgspec
 
 from ..core.model import PLAIN, Event, Value
 
+_key_of, _value_of = attrgetter("key"), attrgetter("value")
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 """Two values are the same when their canonical encodings are: a tuple that went through a record is a list."""
 
@@ -24,8 +25,22 @@ def same_content(one: Event, other: Event) -> bool:
     return one.key == other.key and same_value(one.value, other.value)
 
 
+def same_contents(some: Sequence[Event], others: Sequence[Event]) -> bool:
+    """Whether as many events say the same, one by one, as far as that is seen at once: they may, where it is not."""
+    if list(map(_key_of, some)) != list(map(_key_of, others)):
+        return False
+    values, theirs = list(map(_value_of, some)), list(map(_value_of, others))
+    types = set(map(type, values))
+    return len(types) == 1 and types <= PLAIN and types.issuperset(map(type, theirs)) and values == theirs
+
+
 def same_rows(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
-    return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
+    if one.keys() != other.keys():
+        return False
+    types = set(map(type, one.values()))
+    if len(types) == 1 and types <= PLAIN and types.issuperset(map(type, other.values())):
+        return one == other
+    return all(same_value(value, other[key]) for key, value in one.items())
 
 
 def other_keys(one: Mapping[str, Value], other: Mapping[str, Value]) -> list[str]:
@@ -46,8 +61,8 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> bool:
     if some != others:
         # A tuple and the list that a record made of it are the same.
         return len(some) == len(others) and _encode(list(some)) == _encode(list(others))
-    types = [type(event.value) for event in some]
-    if types != [type(event.value) for event in others]:
+    types = list(map(type, map(_value_of, some)))
+    if types != list(map(type, map(_value_of, others))):
         return all(same_value(a.value, b.value) for a, b in zip(some, others, strict=True))
     if PLAIN.issuperset(types):
         return True

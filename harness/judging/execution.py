@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import InvalidOperator
@@ -29,9 +30,12 @@ Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
 
+_BY_HAND = frozenset({PartialTaken, Compensated})
+
+
 def made_by_hand(book: Iterable[BookEntry]) -> bool:
     """Whether states of a slice are not made of what it took alone."""
-    return any(isinstance(record, (PartialTaken, Compensated)) for record in book)
+    return not _BY_HAND.isdisjoint(map(type, book))
 
 
 class Execution:
@@ -51,8 +55,16 @@ class Execution:
         self._reruns = reruns
         """Of slices upstream, all of them; in a cycle, as far as they are executed."""
         self._lives: dict[int, list[BookEntry]] = {}
+        self._begun_from: set[tuple[int, int]] = set()
+        """(incarnation, number) of the checkpoints that somebody began with."""
         for record in book:
-            self._lives.setdefault(record.incarnation, []).append(record)
+            life = self._lives.get(record.incarnation)
+            if life is None:
+                self._lives[record.incarnation] = [record]
+            else:
+                life.append(record)
+            if type(record) is not Taken and (begun := _begun_from(record)) is not None:
+                self._begun_from.add(begun)
         self._done = dict.fromkeys(self._lives, 0)
         """How many records of each life have been carried out."""
         self._heard: dict[tuple[int, str, int], int] = {}
@@ -62,6 +74,8 @@ class Execution:
         self._known = known
         self._along: dict[Rerun, Along] = {}
         """Those of whom nothing is executed, as long as they do what a known life did."""
+        self._one_by_one: dict[int, int] = {}
+        """Incarnation -> up to which of its records batches are looked at one by one."""
         self._by_hand = made_by_hand(book)
         self._can_be_known = (
             self._operator.deterministic
@@ -73,7 +87,6 @@ class Execution:
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known life, and left it."""
-        self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
         self._partial = {(one.incarnation, one.number) for one in book if isinstance(one, PartialTaken)}
         self._backups: dict[int, Any] = {}
         """Incarnation -> what is backed up of its state, where some of that is backed up in parts."""
@@ -148,7 +161,10 @@ class Execution:
         life = self._lives[number]
         while self._done[number] < len(life):
             record = life[self._done[number]]
-            if isinstance(record, (Started, Restored)):
+            if isinstance(record, Taken):
+                if self._take_along(number, life):
+                    continue
+            elif isinstance(record, (Started, Restored)):
                 begun_from = _begun_from(record)
                 if begun_from is not None:
                     whose, checkpoint = begun_from
@@ -200,6 +216,52 @@ class Execution:
             return False
         self._along[rerun] = along
         return True
+
+    def _take_along(self, number: int, life: Sequence[BookEntry]) -> bool:
+        """Carry out, in one go, the batches in a row that a life took which goes along, if each is what its sender made
+        next, and they are what the known life took next. Returns whether any were; one by one they may yet be."""
+        rerun, done = self.found.get(number), self._done[number]
+        along = None if rerun is None else self._along.get(rerun)
+        if rerun is None or along is None or done < self._one_by_one.get(number, 0):
+            return False
+        events: list[Event] = []
+        derivations: list[Derivation] = []
+        ends: list[int] = []
+        came: dict[tuple[str, int], tuple[list[Event], Sequence[Derivation]]] = {}
+        upto: dict[tuple[str, int], int] = {}
+        for record in islice(life, done, None):
+            if type(record) is not Taken:
+                break
+            whose = (record.upstream, record.upstream_incarnation)
+            if whose not in came:
+                came[whose] = self._in_a_row(*whose)
+                upto[whose] = self._heard.get((number, *whose), 0)
+            sent, made = came[whose]
+            place = upto[whose]
+            end = place + record.count
+            if not place < end <= len(sent) or sent[place].seq != record.first or sent[end - 1].seq != record.last:
+                break
+            upto[whose] = end
+            events += sent[place:end]
+            derivations += made[place:end]
+            ends.append(len(events))
+        if not ends or not along.goes_on(events, derivations):
+            self._one_by_one[number] = done + max(1, len(ends))
+            return False
+        for (up, speaker), end in upto.items():
+            self._heard[number, up, speaker] = end
+        self._done[number] = done + len(ends)
+        rerun.batches += along.batches([len(events) - end for end in ends])
+        return True
+
+    def _in_a_row(self, up: str, speaker: int) -> tuple[list[Event], Sequence[Derivation]]:
+        """What an incarnation upstream made for this slice, where numbers rise and it is at hand; else nothing."""
+        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        if sender is None or len(sender.stretches) > 1:
+            return [], ()
+        emissions = sender.emitted[self._spec.slice_id]
+        events = emissions.events.at_hand
+        return (events, emissions.derivations.at_hand) if type(events) is list and not emissions.inherited else ([], ())
 
     def _leave(self, rerun: Rerun) -> None:
         """It does something else from now on, and is executed."""
@@ -396,7 +458,7 @@ class Execution:
             )
         if (along := self._along.get(rerun)) is not None:
             if along.goes_on(events, derivations):
-                rerun.batches.append((along.taken, along.lengths))
+                rerun.batches += along.batches((0,))
                 return
             self._leave(rerun)
         if (taken := self._events.get(rerun)) is not None:

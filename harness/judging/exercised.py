@@ -6,7 +6,7 @@ Counted from the records: those of the slice runtime, which is the same for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,9 +89,7 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     """How often each mechanism was at work in a run."""
     counts = dict.fromkeys(Activity, 0)
     durable: set[tuple[str, int, int]] = set()
-    opened: list[tuple[Opened, int]] = []
-    """Each with the number of the first output that had not been made yet."""
-    offered: dict[str, int] = {}
+    opened: list[Opened] = []
     worked: dict[tuple[str, int], Worked] = {}
     in_step: dict[tuple[str, int], int] = {}
     promoted: set[tuple[str, int]] = set()
@@ -101,10 +99,7 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
         if isinstance(record, CheckpointDurable):
             durable.add((record.slice, record.incarnation, record.number))
         elif isinstance(record, Opened):
-            # A source's own counter stands still: its events come numbered.
-            opened.append((record, max(record.next_seq, offered.get(record.slice, 0) + 1)))
-        elif isinstance(record, Offered):
-            offered[record.source] = record.events[-1].seq
+            opened.append(record)
         elif isinstance(record, Started):
             if record.restored is not None:
                 # Who took it may have died before it heard that it was durable.
@@ -138,8 +133,8 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     return counts
 
 
-_TELLING = (CheckpointDurable, Opened, Offered, Started, Restored, Promoted, InStep, Worked, Refused, Adopted)
-"""The fewest of the records. What was taken and delivered is read where there was something to be replayed."""
+_TELLING = (CheckpointDurable, Opened, Started, Restored, Promoted, InStep, Worked, Refused, Adopted)
+"""The fewest of the records. What was offered, taken and delivered is read where there was something to be replayed."""
 
 
 _Connection = tuple[str, int, str, int]
@@ -148,7 +143,7 @@ _Connection = tuple[str, int, str, int]
 
 def _replays(
     history: History,
-    opened: Iterable[tuple[Opened, int]],
+    opened: Sequence[Opened],
     promoted: set[tuple[str, int]],
     shape: SubjectShape,
 ) -> int:
@@ -156,9 +151,10 @@ def _replays(
     incarnation to an initial one brings what has waited for it since the beginning, which is no replay."""
     made: dict[_Connection, int] = {}
     known: set[_Connection] = set()
-    for one, next_seq in opened:
+    later: list[tuple[int, Opened, _Connection]] = []
+    for place, one in enumerate(opened):
         link = (one.slice, one.incarnation, one.downstream, one.downstream_incarnation)
-        later = (
+        is_later = (
             one.after > 0
             or link in known
             or one.incarnation > shape.initial_ones(one.slice)
@@ -166,26 +162,50 @@ def _replays(
             or (one.downstream, one.downstream_incarnation) in promoted
         )
         known.add(link)
-        if later:
-            made[link] = max(next_seq, made.get(link, 0))
-    if not made:
+        if is_later:
+            later.append((place, one, link))
+    if not later:
         return 0
+    # A source's own counter stands still: its events come numbered.
+    due = _next_offered(history) if any(one.slice in shape.ends for _, one, _ in later) else [1] * len(opened)
+    for place, one, link in later:
+        made[link] = max(one.next_seq, due[place], made.get(link, 0))
     replayed: set[_Connection] = set()
+    receivers = {(to, number) for _, _, to, number in made}
     for stamped in history.of(Taken, Delivered):
         record = stamped.record
         if isinstance(record, Taken):
+            if (record.slice, record.incarnation) not in receivers:
+                continue
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
             first = record.first
         else:
             assert isinstance(record, Delivered)
-            if record.sink not in shape.ends:
-                # What it takes is on record, and by which of its incarnations.
+            # What another sink takes is on record, and by which of its incarnations.
+            if record.sink not in shape.ends or (record.sink, 1) not in receivers:
                 continue
             link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
-            first = min(event.seq for event in record.rows)
+            if link not in made or link in replayed:
+                continue
+            first = min([event.seq for event in record.rows])
         if first < made.get(link, 0):
             replayed.add(link)
+            if len(replayed) == len(made):
+                break
     return len(replayed)
+
+
+def _next_offered(history: History) -> list[int]:
+    """For each time that a channel was opened, the number of the next event of the source whose it is, if it is one."""
+    offered: dict[str, int] = {}
+    found: list[int] = []
+    for stamped in history.of(Offered, Opened):
+        record = stamped.record
+        if isinstance(record, Offered):
+            offered[record.source] = record.events[-1].seq
+        elif isinstance(record, Opened):
+            found.append(offered.get(record.slice, 0) + 1)
+    return found
 
 
 def _sent_again(history: History, shape: SubjectShape) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,9 @@ from ..recording.records import Delivered
 from .exactness import same_events
 from .packed import PackedRows
 from .reruns import Deliveries, Delivery, Derivation, Rerun
+
+_TOGETHER: Final = 64
+"""Deliveries that are looked at together."""
 
 
 class Hearing:
@@ -25,9 +29,57 @@ class Hearing:
         self._emitted = {number: sender.emitted[sink] for number, sender in senders.items()} if self._rising else {}
         self._heard = dict.fromkeys(self._emitted, 0)
         """Incarnation -> the place after what was heard last of it, where that is known."""
+        self._waiting: list[tuple[int, Delivered]] = []
 
     def hear(self, at: int, record: Delivered) -> None:
-        self.deliveries.append(self._following(at, record) or _delivery(record, at, self._senders, self._seen))
+        """What was delivered next. Call `end` after the last."""
+        waiting = self._waiting
+        if waiting and (waiting[0][1].incarnation != record.incarnation or len(waiting) == _TOGETHER):
+            self.end()
+        self._waiting.append((at, record))
+
+    def end(self) -> None:
+        """Find what those were made of that were heard last, which are of one sender."""
+        waiting, begin = self._waiting, 0
+        self._waiting = []
+        while begin < len(waiting):
+            together = self._in_a_row(waiting[begin:])
+            some = waiting[begin : begin + max(1, together)]
+            found = self._all_following(some) if together > 1 else None
+            for delivery in found or (
+                self._following(at, record) or _delivery(record, at, self._senders, self._seen) for at, record in some
+            ):
+                self.deliveries.append(delivery)
+            begin += len(some)
+
+    def _in_a_row(self, some: Sequence[tuple[int, Delivered]]) -> int:
+        """How many of these are, by their numbers, what their sender made next, and are at hand."""
+        number = some[0][1].incarnation
+        emitted = self._emitted.get(number)
+        if emitted is None or type(events := emitted.events.at_hand) is not list:
+            return 0
+        end = self._heard[number]
+        for count, (_, record) in enumerate(some):
+            place, end = end, end + len(record.rows)
+            if not place < end <= len(events) or events[place].seq != record.rows[0].seq:
+                return count
+        return len(some)
+
+    def _all_following(self, some: Sequence[tuple[int, Delivered]]) -> list[Delivery] | None:
+        """As `_following`, of several at once."""
+        number = some[0][1].incarnation
+        emitted, begin = self._emitted[number], self._heard[number]
+        rows = [row for _, record in some for row in record.rows]
+        end = begin + len(rows)
+        if not same_events(emitted.events.at_hand[begin:end], rows):
+            return None
+        self._heard[number] = end
+        derivations = emitted.derivations.at_hand
+        found: list[Delivery] = []
+        for at, record in some:
+            place, begin = begin, begin + len(record.rows)
+            found.append(Delivery(record, at, derivations[place:begin]))
+        return found
 
     def _following(self, at: int, record: Delivered) -> Delivery | None:
         """What was delivered, if it is what its sender made after that of which it was heard last, as it is nearly

@@ -7,10 +7,10 @@ makes the same, and is not executed again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import is_
+from operator import is_, sub
 from typing import Any, Final
 
 from ..core.model import Event, operator_of
@@ -134,10 +134,16 @@ class Along:
     @property
     def lengths(self) -> tuple[int, ...]:
         """What stands on each channel since it began."""
-        lengths = self.known.lengths
-        if not self.since:
-            return lengths[self.at]
-        return tuple([now - then for now, then in zip(lengths[self.at], lengths[self.since], strict=True)])
+        ((_, lengths),) = self.batches((0,))
+        return lengths
+
+    def batches(self, before: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
+        """So many events ago: how many it had taken, and what stood on each channel, since it began."""
+        lengths, at, since = self.known.lengths, self.at, self.since
+        if not since:
+            return [(at - ago, lengths[at - ago]) for ago in before]
+        then = lengths[since]
+        return [(at - ago - since, tuple(map(sub, lengths[at - ago], then))) for ago in before]
 
     def fill(self, rerun: Rerun) -> None:
         """Write down what it took and made so far."""

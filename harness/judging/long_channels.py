@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.model import Event
 from .codes import NONE, among, coded, column_of, first_of_each, places_in
 from .columns import Numbers
-from .exactness import same_content
+from .exactness import same_content, same_contents
 from .made import Chosen, Each, derivations_of, events_of, gathered
 from .packed import CHUNK, joined
 from .reexecution import Reexecution
@@ -213,6 +213,8 @@ def _unlike(rows: Sequence[Event], should: Sequence[Event], places: Numbers) -> 
         if len(known) < len(some):
             some = [some[place] for place in known.tolist()]
         others = gathered(should, block[known])
+        if same_contents(some, others):
+            continue
         yield from (
             start + place
             for place, one, other in zip(known.tolist(), some, others, strict=True)

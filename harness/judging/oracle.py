@@ -58,9 +58,10 @@ class Case:
     def verdict(self, oracle: Oracle, guarantee: Guarantee) -> Verdict:
         """What an oracle says of this history."""
         asked = (oracle.judge, guarantee)
-        if asked not in self._verdicts:
-            self._verdicts[asked] = _asked(oracle, self, guarantee)
-        return self._verdicts[asked]
+        known = self._verdicts.get(asked)
+        if known is None:
+            known = self._verdicts[asked] = _asked(oracle, self, guarantee)
+        return known
 
     def analysis(self, asked: Analysis[T]) -> T:
         """What an analysis finds in this history."""

@@ -26,13 +26,7 @@ OutputsMade = Mapping[Derivation, Event]
 
 def order_matters(rerun: Reexecution) -> bool:
     """Whether one execution without failures is not enough to tell what every other would have made."""
-    topology = rerun.topology
-    return any(
-        (len(topology.upstream(slice_id)) > 1 and not rerun.commutes(slice_id))
-        or not topology.stages[operator_of(slice_id)].operator.deterministic
-        or topology.stages[operator_of(slice_id)].operator.every is not None
-        for slice_id in topology.operator_slices
-    )
+    return rerun.order_matters
 
 
 def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:

@@ -286,6 +286,14 @@ class Packed(Rows[T]):
         if stop > begins:
             yield self.tail[max(0, start - begins) : stop - begins]
 
+    def within_one_part(self, start: int, stop: int) -> list[T] | None:
+        """As `parts`, of what they give in one."""
+        place, begin = divmod(start + self._skip, CHUNK)
+        end = begin + stop - start
+        if end > CHUNK or place >= len(self._chunks):
+            return None
+        return self._chunk(place)[begin:end]
+
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload
@@ -351,6 +359,8 @@ def _sliced(rows: Packed[T] | View[T], which: slice) -> Sequence[T]:
     if step != 1:
         return [rows[place] for place in range(*which.indices(len(rows)))]
     if stop - start <= CHUNK:
+        if isinstance(rows, Packed) and (part := rows.within_one_part(start, stop)) is not None:
+            return PackedRows(part, rows, start)
         found = chain.from_iterable(rows.parts(start, stop))
         return PackedRows(found, rows, start) if isinstance(rows, Packed) else list(found)
     return View(((rows, start, stop),) if isinstance(rows, Packed) else tuple(rows.cut(start, stop)))

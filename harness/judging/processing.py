@@ -70,6 +70,8 @@ def _execute(
         (emissions.events.tail.append, emissions.derivations.tail.append)
         for emissions in rerun.stretches[-1].emitted.values()
     ]
+    # Who alone is fed is fed everything, whatever the keys are.
+    alone = channels[0] if len(channels) == 1 else None
     receivers, state, name, seq, hop = spec.receivers, rerun.held, spec.slice_id, rerun.next_seq, rerun.hop
     fan_out = None
     if spec.inherits:
@@ -83,11 +85,15 @@ def _execute(
                 if type(value) not in PLAIN:
                     value = carried(value)
                 output, made = Event(name, seq, key, value, event.time), (*derivation, index)
+                seq += 1
+                if alone is not None:
+                    alone[0](output)
+                    alone[1](made)
+                    continue
                 for place in receivers[key]:
                     add_event, add_derivation = channels[place]
                     add_event(output)
                     add_derivation(made)
-                seq += 1
     except Exception as error:
         raise InvalidOperator(
             f"operator of {name}, executed again to judge the run, failed on event "

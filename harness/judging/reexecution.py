@@ -166,15 +166,18 @@ class Reexecution:
     def batches(self, rerun: Rerun) -> Iterator[tuple[Taken, int]]:
         """What it took, batch by batch: the record, and how many events it had taken then."""
         records = self._takings(rerun.slice_id).get(rerun.number, ())
-        yield from ((record, end) for record, (end, _) in zip(records, rerun.batches, strict=True))
+        return zip(records, [end for end, _ in rerun.batches], strict=True)
 
     def _takings(self, slice_id: str) -> dict[int, list[Taken]]:
         """Incarnation of a slice -> the batches that it took."""
         if slice_id not in self._known_takings:
             found: dict[int, list[Taken]] = {}
             for record in self.books[slice_id]:
-                if isinstance(record, Taken):
-                    found.setdefault(record.incarnation, []).append(record)
+                if type(record) is Taken:
+                    if record.incarnation in found:
+                        found[record.incarnation].append(record)
+                    else:
+                        found[record.incarnation] = [record]
             self._known_takings[slice_id] = found
         return self._known_takings[slice_id]
 
@@ -202,14 +205,17 @@ class Reexecution:
 
     def _taken_of(self, rerun: Rerun) -> dict[tuple[str, int], list[tuple[int, int]]]:
         whose: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        begin = 0
+        since = begin = 0
+        last: tuple[str, int] | None = None
         for record, end in self.batches(rerun):
-            places = whose.setdefault((record.upstream, record.upstream_incarnation), [])
-            if places and places[-1][1] == begin:
-                places[-1] = (places[-1][0], end)
-            else:
-                places.append((begin, end))
+            speaker = (record.upstream, record.upstream_incarnation)
+            if speaker != last:
+                if last is not None:
+                    whose.setdefault(last, []).append((since, begin))
+                since, last = begin, speaker
             begin = end
+        if last is not None:
+            whose.setdefault(last, []).append((since, begin))
         return whose
 
     def made_before(self, opening: Opening, sender: Rerun) -> int:
@@ -303,11 +309,25 @@ class Reexecution:
                 several.append(delivered[rerun.number])
         return visible(rerun, heard)
 
-    def stateful(self) -> Iterator[str]:
+    def stateful(self) -> Sequence[str]:
         """The operator slices that keep something."""
-        for slice_id in self.topology.operator_slices:
-            if self.topology.stages[operator_of(slice_id)].operator.initial_state() is not None:
-                yield slice_id
+        return self._stateful
+
+    @cached_property
+    def _stateful(self) -> tuple[str, ...]:
+        blank = {name: stage.operator.initial_state() is None for name, stage in self.topology.stages.items()}
+        return tuple([one for one in self.topology.operator_slices if not blank[operator_of(one)]])
+
+    @cached_property
+    def order_matters(self) -> bool:
+        """Whether one execution without failures is not enough to tell what every other would have made."""
+        topology = self.topology
+        return any(
+            (len(topology.upstream(slice_id)) > 1 and not self.commutes(slice_id))
+            or not topology.stages[operator_of(slice_id)].operator.deterministic
+            or topology.stages[operator_of(slice_id)].operator.every is not None
+            for slice_id in topology.operator_slices
+        )
 
 
 def _counts(book: Iterable[BookEntry], sender: Rerun) -> tuple[int, int, int]:

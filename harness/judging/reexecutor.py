@@ -124,7 +124,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     ):
         record = stamped.record
         try:
-            if isinstance(record, _BOOKED):
+            if type(record) is Taken or isinstance(record, _BOOKED):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -195,6 +195,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
             hearing[record.channel].hear(stamped.at, record)
         else:
             unexplained.setdefault("", _no_part(KeyError(record.channel), topology))
+    for heard in hearing.values():
+        heard.end()
     return Reexecution(
         topology,
         offered,

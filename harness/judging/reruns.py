@@ -231,7 +231,7 @@ class Rerun:
 
     @property
     def emitted(self) -> dict[str, Emissions]:
-        return self.stretch.emitted
+        return self.stretches[-1].emitted
 
     def lineage(self, upto: int | None = None) -> Sequence[Derivation]:
         """Everything that had gone into its state, in order, through all the checkpoints that it descends from: at the
@@ -334,8 +334,10 @@ class Deliveries(Sequence[Delivery]):
         self._latest: list[Delivery] = []
         self._waiting = 0
         """Rows of the latest, which become columns when there are enough of them."""
+        self._in_one: tuple[list[Event], list[Derivation | None]] | None = None
 
     def append(self, delivery: Delivery) -> None:
+        self._in_one = None
         self._latest.append(delivery)
         self._waiting += len(delivery.derivations)
         if self._waiting >= CHUNK:
@@ -353,6 +355,13 @@ class Deliveries(Sequence[Delivery]):
         """(When, incarnation, position, number of rows) of each delivery; all rows; and what made each of them."""
         self._settle()
         return self._heads, self._rows, self._derivations
+
+    def in_one(self) -> tuple[list[Event], list[Derivation | None]]:
+        """All rows, and what made each of them, where they are few. Not to be changed."""
+        if self._in_one is None:
+            rows = [row for delivery in self for row in delivery.record.rows]
+            self._in_one = rows, [derivation for delivery in self for derivation in delivery.derivations]
+        return self._in_one
 
     def __len__(self) -> int:
         return len(self._heads) + len(self._latest)

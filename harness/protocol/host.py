@@ -145,11 +145,12 @@ class Host:
                 self.carry_out(machine, arrival, machine.on(given), watched)
             return
         # Not by pattern, which is slower: this loop is much of what a simulated run costs.
+        note, send = world.note, world.send
         for effect in machine.on(given):
-            if isinstance(effect, Note):
-                world.note(effect.record)
-            elif isinstance(effect, Send):
-                world.send(slice_id, effect.to, effect.incarnation, effect.message)
+            if type(effect) is Send:
+                send(slice_id, effect.to, effect.incarnation, effect.message)
+            elif type(effect) is Note:
+                note(effect.record)
             elif isinstance(effect, SetTimer):
                 world.set_timer(slice_id, effect.timer, effect.delay)
             elif isinstance(effect, Persist):

@@ -11,7 +11,7 @@ from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
 from ..core.model import PLAIN, Event, Operator, Output, Value, carried, copy_of, operator_of, processor_of, rows_of
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
-from .effects import Durable, Inspect, Reroute, Start
+from .effects import Durable, Inspect, Note, Reroute, Start
 from .laps import Laps
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
@@ -171,20 +171,16 @@ class OperatorSlice(Machine):
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        if self._can_take_at_once(len(events)):
+        if self.working and self._at_once and self.waiting.empty and not (self._left and self._stops_within(events)):
+            # As nearly always: no need to put it down first.
             self.consume(neighbour, channel, incarnation, events, ties)
         else:
             self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
             self.work()
 
-    def _can_take_at_once(self, count: int) -> bool:
-        """Nothing is waited for, as nearly always: no need to put it down first."""
-        if not (self.working and self._at_once and self.waiting.empty):
-            return False
-        most = count
-        for left in self._left:
-            most = min(most, left())
-        return most == count
+    def _stops_within(self, events: list[Event]) -> bool:
+        """Whether a mechanism wants to be asked before all of these are taken."""
+        return any(left() < len(events) for left in self._left)
 
     def _channel_ended(self, channel: InputChannel) -> None:
         self.waiting.end(channel.place, True, self.final)
@@ -326,7 +322,8 @@ class OperatorSlice(Machine):
         spec, count, last = self.spec, len(events), events[-1]
         slice_id, incarnation = spec.slice_id, self.incarnation
         if spec.numbers_rise[up]:
-            self.note(Taken(slice_id, incarnation, up, speaker, events[0].seq, last.seq, count))
+            # As `note`: this is done for every batch.
+            self.effects.append(Note(Taken(slice_id, incarnation, up, speaker, events[0].seq, last.seq, count)))
         else:
             for event in events:
                 self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from ..recording.records import Delivered, Ended, Offered, Record
 from .spec import SliceSpec
+
+COUNTED: Final[frozenset[type[Record]]] = frozenset({Delivered, Offered, Ended})
+"""The records that say how far a run has come."""
 
 
 class Progress:

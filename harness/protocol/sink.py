@@ -20,6 +20,7 @@ class SinkSlice(Machine):
     def __init__(self, spec: SliceSpec) -> None:
         super().__init__(spec)
         self._delivered = dict.fromkeys(spec.upstream, 0)
+        self._channels = {up: channel_name(up, spec.slice_id) for up in spec.upstream}
         self._deliverers = self.hooks("delivers")
         self._over = self.hooks("input_over")
         self._unfinished = self.hooks("unfinished")
@@ -53,7 +54,7 @@ class SinkSlice(Machine):
         """What is delivered of a channel. Of a sink that runs on a node, the outside says as which in number."""
         position = self._delivered[up]
         self._delivered[up] = position + len(events)
-        return Delivered(self.spec.slice_id, channel_name(up, self.spec.slice_id), speaker, position, events)
+        return Delivered(self.spec.slice_id, self._channels[up], speaker, position, events)
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None

@@ -58,7 +58,7 @@ class SourceSlice(Machine):
         if events:
             self.taken += len(events)
             self.note(Offered(self.spec.slice_id, events))
-            if not any(sends(events) for sends in self._senders):
+            if not (self._senders and any(sends(events) for sends in self._senders)):
                 self._send(events)
         else:
             for time_passed in self._after_time:

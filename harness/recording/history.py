@@ -208,8 +208,11 @@ def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:
     """The records of these kinds, in their order."""
     if not isinstance(records, list) and isinstance(records, Records):
         return records.of(*kinds)
+    if len(kinds) == 1:
+        (kind,) = kinds
+        return iter([stamped for stamped in records if type(stamped.record) is kind])
     wanted = frozenset(kinds)
-    return (stamped for stamped in records if type(stamped.record) in wanted)
+    return iter([stamped for stamped in records if type(stamped.record) in wanted])
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,13 @@ def _numbers(column: pa.Array) -> list[int]:
 def _texts(column: pa.Array) -> list[str]:
     """Those that are the same are one object."""
     coded = column.dictionary_encode()
-    texts: list[str] = coded.dictionary.to_pylist()
-    return list(map(texts.__getitem__, coded.indices.to_numpy().tolist()))
+    return _at(coded.dictionary.to_pylist(), coded.indices)
+
+
+def _at(some: Sequence[Any], places: pa.Array) -> list[Any]:
+    """What stands there, none of which is a sequence of its own."""
+    found: list[Any] = np.array(some, object)[places.to_numpy()].tolist()
+    return found
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -161,5 +166,5 @@ def _values(column: pa.Array) -> list[Any]:
     texts: list[str] = coded.dictionary.to_pylist()
     values: list[Any] = _value(f"[{','.join(texts)}]")
     if _ALIKE.issuperset(map(type, values)):
-        return list(map(values.__getitem__, coded.indices.to_numpy().tolist()))
+        return _at(values, coded.indices)
     return _value(f"[{','.join(column.to_pylist())}]")  # type: ignore[no-any-return]

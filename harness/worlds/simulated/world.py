@@ -49,13 +49,13 @@ from ...protocol.manager import (
 from ...protocol.messages import Checkpoint, Items, Message
 from ...protocol.outside import Outside
 from ...protocol.placement import Placement
-from ...protocol.progress import Progress
+from ...protocol.progress import COUNTED, Progress
 from ...protocol.spec import SliceSpec
 from ...protocol.starting import starting_point
 from ...protocol.stores import CheckpointStore, FencedOff, put
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ...recording.recorder import Recorder
-from ...recording.records import Delivered, InStep, Record, Taken
+from ...recording.records import Delivered, InStep, Record
 from .capturing import Capture
 from .disk import Disks
 from .event_queue import Action, EventQueue
@@ -129,7 +129,7 @@ class _Node(Freezable):
         """Where work takes time: the host, as what works."""
         self.host = self.work or Host(self)
         self._world = world
-        self.watched = world.watched
+        self.watched: Callable[[str], frozenset[Point]] = world.watched
         self.arrive: Callable[[Address, int], bool] = partial(world.arrive, self)
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
@@ -170,6 +170,20 @@ class _Node(Freezable):
     @property
     def under_way(self) -> tuple[str, ...]:
         return () if self.work is None else self.work.under_way
+
+
+class _Watched(dict[str, frozenset[Point]]):
+    """Actor -> its points that have to be announced, as long as the controller waits for the same; asked of it once."""
+
+    __slots__ = ("_controller",)
+
+    def __init__(self, controller: Controller) -> None:
+        super().__init__()
+        self._controller = controller
+
+    def __missing__(self, actor: str) -> frozenset[Point]:
+        watched = self[actor] = self._controller.watched(actor)
+        return watched
 
 
 class _Batches:
@@ -227,7 +241,9 @@ class SimulatedWorld:
         self._batches = batches
         self._feed = Feed(lambda source: _Batches(batches[source]), interval, stretch)
         self._controller = controller
-        self._watched: dict[str, frozenset[Point]] = {}
+        self._watched = _Watched(controller)
+        self.watched = self._watched.__getitem__
+        """The points of an actor that have to be announced: asked for with every input."""
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
         self._options = options
         self._seed = seed
@@ -378,13 +394,11 @@ class SimulatedWorld:
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        if type(record) is Taken:
-            self._note(self._event_queue.now, record)
-            return
         if type(record) is Delivered:
             record = self._outside.numbered(record)
         self._note(self._event_queue.now, record)
-        self.progress.note(record)
+        if type(record) in COUNTED:
+            self.progress.note(record)
 
     def _arrive(self, link: Direction, message: Message) -> None:
         sender, _, to, receiver = link
@@ -590,12 +604,6 @@ class SimulatedWorld:
         return node is not None and self._running(node, node.life, slice_id, incarnation)
 
     # Faults
-
-    def watched(self, actor: str) -> frozenset[Point]:
-        watched = self._watched.get(actor)
-        if watched is None:
-            watched = self._watched[actor] = self._controller.watched(actor)
-        return watched
 
     def arrive(self, node: _Node, address: Address, taken: int) -> bool:
         if node.freezes:
