@@ -185,5 +185,5 @@ def test_a_sink_that_is_started_again_is_exercised_like_others() -> None:
     subject = IN_TRANSACTIONS.subject
     assert isinstance(subject, SchemeSubject)
     counts = subject.exercised(judged.history)
-    assert counts[Activity.RESTART] == len(judged.history.struck()[0].bite.actors)
+    assert counts[Activity.RESTART] == len(next(judged.history.struck()).bite.actors)
     assert counts[Activity.REPLAY] > 0
