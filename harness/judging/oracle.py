@@ -254,16 +254,31 @@ def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str
 
 
 def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
-    """What an oracle says. One that raises leaves its own guarantee UNKNOWN and no other; what is wrong with the record
-    or with the operators, and shows only now, is wrong for all."""
+    """What an oracle says. One that raises, or gives no verdict on what it was asked, leaves its own guarantee UNKNOWN
+    and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all."""
     try:
-        return oracle.judge(case, guarantee)
+        return _verdict_on(guarantee, oracle.judge(case, guarantee))
     except (StreamproofError, MemoryError):
         raise
     except Exception as error:
         story = "".join(traceback.format_exception(error))
         reason = Reason(Why.ORACLE_FAILED, described_error(error), story)
         return unknown(guarantee, case.collation.observables, reason)
+
+
+def _verdict_on(guarantee: Guarantee, found: object) -> Verdict:
+    """Raises TypeError for what is none, or says one thing and shows another."""
+    if not isinstance(found, Verdict):
+        raise TypeError(f"a verdict on {guarantee} was to be returned, and not {found!r}")
+    if found.guarantee != guarantee:
+        raise TypeError(f"a verdict on {guarantee} was to be returned, and not one on {found.guarantee}")
+    shows = bool(found.anomalies), found.unknown is not None
+    if shows != (found.status is Status.VIOLATED, found.status is Status.UNKNOWN):
+        raise TypeError(
+            f"a verdict that is {found.status} was returned with {len(found.anomalies)} anomalies and "
+            f"{'a' if found.unknown else 'no'} reason why it is not known; `decide` and `unknown` make whole ones"
+        )
+    return found
 
 
 def _consistent(case: Case, verdict: Verdict, oracles: Mapping[str, Oracle]) -> Verdict:

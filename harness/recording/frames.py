@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from ..core.errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
-from .records import Stamped, cannot_be_recorded
+from .records import Stamped, no_such_record
 
 MAGIC = b"SPFRAME1"
 _HEAD = struct.Struct(">II")
@@ -43,7 +43,7 @@ class FrameWriter:
         try:
             body = _encode(record)
         except (OverflowError, TypeError) as error:
-            raise cannot_be_recorded(record, error) from error
+            raise no_such_record(record, error) from error
         self._write(_HEAD.pack(len(body), _checksum(body)) + body)
 
     def flush(self) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from ..core.promises import Extent
-from .records import Record, Stamped, cannot_be_recorded
+from .records import Record, Stamped, no_such_record
 
 RecordType = TypeVar("RecordType", bound=Record)
 
@@ -256,7 +256,7 @@ class History:
             try:
                 sha.update(encoder.encode(stamped.record))
             except (OverflowError, TypeError) as error:
-                raise cannot_be_recorded(stamped, error) from error
+                raise no_such_record(stamped, error) from error
         for entry in self.timeline:
             sha.update(encoder.encode(_without_clock(entry)))
         return sha.hexdigest()

@@ -295,7 +295,7 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
     record: Record
 
 
-def cannot_be_recorded(stamped: Stamped, error: Exception) -> InvalidOperator:
+def no_such_record(stamped: Stamped, error: Exception) -> InvalidOperator:
     """Of a value that no record can hold."""
     return InvalidOperator(
         f"a value in {type(stamped.record).__name__.lower()} cannot be recorded ({error}); integers have 64 bits, and "

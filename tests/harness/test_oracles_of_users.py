@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -236,6 +236,37 @@ def test_an_oracle_that_raises_leaves_its_own_verdict_unknown_and_no_other() -> 
     assert failed.reason.startswith("its oracle failed: ZeroDivisionError: by hand (")
     assert [verdict.status for verdict in others] == [Status.HOLDS, Status.HOLDS]
     assert at_least_once() not in judgement.strongest
+
+
+OBSERVED = ("outputs",)
+NO_VERDICTS: dict[str, tuple[Callable[[Guarantee], object], str]] = {
+    "nothing": (lambda asked: None, "and not None"),
+    "on another guarantee": (
+        lambda asked: Verdict(exactly_once(), Status.HOLDS, OBSERVED, "fine"),
+        "and not one on exactly-once",
+    ),
+    "unknown, and not why": (lambda asked: Verdict(asked, Status.UNKNOWN, OBSERVED, ""), "UNKNOWN was returned with 0"),
+    "violated by nothing": (
+        lambda asked: Verdict(asked, Status.VIOLATED, OBSERVED, ""),
+        "VIOLATED was returned with 0",
+    ),
+    "holds, with an anomaly": (
+        lambda asked: Verdict(asked, Status.HOLDS, OBSERVED, "", (tally("wrong", 1, ()),)),
+        "HOLDS was returned with 1 anomalies",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_VERDICTS)
+def test_what_is_no_verdict_on_what_was_asked_leaves_it_unknown_and_no_other(name: str) -> None:
+    returned, said = NO_VERDICTS[name]
+    oracle = Oracle(at_least_once().name, lambda case, asked: returned(asked), ranked=True)  # type: ignore[arg-type,return-value]
+    registry = RegistryWith(oracle)
+    _, judgement = run_in_memory(scenario(), SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+    failed, *others = judgement.verdicts
+    assert (failed.guarantee, failed.status, failed.why) == (at_least_once(), Status.UNKNOWN, Why.ORACLE_FAILED)
+    assert said in failed.reason
+    assert [verdict.status for verdict in others] == [Status.HOLDS, Status.HOLDS]
 
 
 def test_what_is_wrong_with_the_record_is_wrong_for_all_of_them() -> None:

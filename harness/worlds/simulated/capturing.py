@@ -84,7 +84,7 @@ _leaves: Final[set[type]] = set()
 def _kind(one: Any, cls: type) -> int:
     if cls in _KNOWN:
         return _KNOWN[cls]
-    if issubclass(cls, _NEVER_CHANGE) or _is_frozen(cls):
+    if issubclass(cls, _NEVER_CHANGE) or is_frozen(cls):
         return _LEAF
     if issubclass(cls, tuple):
         return _TUPLE
@@ -109,7 +109,7 @@ def _kind(one: Any, cls: type) -> int:
     return _SLOTS if _slots_of(cls) else _OBJECT if hasattr(one, "__dict__") else _LEAF
 
 
-def _is_frozen(cls: type) -> bool:
+def is_frozen(cls: type) -> bool:
     if issubclass(cls, msgspec.Struct):
         return bool(cls.__struct_config__.frozen)
     return is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
@@ -202,7 +202,7 @@ class Capture:
             try:
                 held = [slot.__get__(one) for slot in slots]
             except AttributeError:
-                held = [_read(one, slot) for slot in slots]
+                held = [read_slot(one, slot) for slot in slots]
             self._slots.append((one, slots, held))
             if hasattr(one, "__dict__"):
                 attributes = one.__dict__
@@ -239,7 +239,7 @@ class Capture:
             line.extend(lined)
         for one, slots, held in self._slots:
             for slot, value in zip(slots, held, strict=True):
-                _write(one, slot, value)
+                write_slot(one, slot, value)
         for random, state in self._randoms:
             random.setstate(state)
         for cell, contents in self._cells:
@@ -249,15 +249,15 @@ class Capture:
 _NOTHING: Final[list[Any]] = []
 
 
-def _read(one: object, slot: Any) -> Any:
+def read_slot(one: object, slot: Any) -> Any:
     try:
         return slot.__get__(one)
     except AttributeError:
         return _UNSET
 
 
-def _write(one: object, slot: Any, value: Any) -> None:
+def write_slot(one: object, slot: Any, value: Any) -> None:
     if value is not _UNSET:
         slot.__set__(one, value)
-    elif _read(one, slot) is not _UNSET:
+    elif read_slot(one, slot) is not _UNSET:
         slot.__delete__(one)

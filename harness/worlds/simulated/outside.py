@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from ...contracts.subject import SchemeSubject
 from ...crash_points.inside_python.whose import is_installed
-from .capturing import _is_frozen, _read, _write
+from .capturing import is_frozen, read_slot, write_slot
 
 _OURS: Final = __name__.partition(".")[0]
 _HARNESS: Final = f"{_OURS}.harness"
@@ -134,9 +134,9 @@ class OutsideMemory:
             self._keep(f"{name}: {cls.__qualname__}", *_of_mapping(attributes))
             self._todo += [(f"{cls.__qualname__}.{key}", value) for key, value in list(attributes.items())]
         slots = [slot for base in cls.__mro__ for slot in vars(base).values() if isinstance(slot, MemberDescriptorType)]
-        if slots and not _is_frozen(cls):
+        if slots and not is_frozen(cls):
             self._keep(f"{name}: {cls.__qualname__}", *_of_slots(one, slots))
-        self._todo += [(f"{cls.__qualname__}.{slot.__name__}", _read(one, slot)) for slot in slots]
+        self._todo += [(f"{cls.__qualname__}.{slot.__name__}", read_slot(one, slot)) for slot in slots]
 
     def _look_at_class(self, cls: type) -> None:
         if not self._is_users(cls.__module__):
@@ -246,13 +246,13 @@ def _of_sequence(lived: Any) -> _Pair:
 
 
 def _of_slots(one: Any, slots: list[MemberDescriptorType]) -> _Pair:
-    kept = [_read(one, slot) for slot in slots]
+    kept = [read_slot(one, slot) for slot in slots]
 
     def put_back() -> None:
         for slot, value in zip(slots, kept, strict=True):
-            _write(one, slot, value)
+            write_slot(one, slot, value)
 
-    return lambda: not _same_items([_read(one, slot) for slot in slots], kept), put_back
+    return lambda: not _same_items([read_slot(one, slot) for slot in slots], kept), put_back
 
 
 def _is_buffer(one: Any) -> bool:
@@ -278,9 +278,13 @@ def _of_buffer(one: Any) -> _Pair:
 
 
 def _of_variable(variable: ContextVar[Any]) -> _Pair:
-    kept = variable.get(_ABSENT)
-    # What was not set before cannot be unset: it is as good as empty.
-    return lambda: variable.get(_ABSENT) is not kept, lambda: (variable.set(None if kept is _ABSENT else kept), None)[1]
+    # One that was never set is as good as empty: nobody can unset it.
+    kept = variable.get(None)
+
+    def put_back() -> None:
+        variable.set(kept)
+
+    return lambda: variable.get(None) is not kept, put_back
 
 
 def _of_set(lived: set[Any]) -> _Pair:
