@@ -28,7 +28,7 @@ def check_unused(folder: Path) -> None:
     except OSError as error:
         raise StorageFailed(f"cannot look into {folder}: {error.strerror}") from error
     if used:
-        raise RunFolderInUse(f"{folder} is not empty; name another folder for the certificate, or remove it")
+        raise RunFolderInUse(f"{folder} is not empty; name another folder, or remove it")
 
 
 def runs_so_far(folder: Path) -> int:

@@ -90,7 +90,9 @@ def upgrade_command(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time for trying states, each way; 10 unless told otherwise.", show_default=False),
+        typer.Option(
+            help="Time for trying states, each way, and OLD beside; 10 unless told otherwise.", show_default=False
+        ),
     ] = None,
     states: Annotated[
         int | None, typer.Option(min=1, help="States to try, each way; all there is time for.", show_default=False)
@@ -121,7 +123,8 @@ def upgrade_command(
     """Change a query under its checkpoint: what becomes of NEW, from every state that a crash of OLD leaves.
 
     It continues, is refused, is silently wrong, or falls into a crash loop. Exit status: 0 it continues from each, 1 it
-    is silently wrong or in a crash loop, or what it leaves behind stops OLD; 2 it is refused, or not all is known.
+    is silently wrong or in a crash loop where OLD is not, or what it leaves behind stops OLD; 2 it is refused, or not
+    all is known.
     """
     from rich.text import Text
 
