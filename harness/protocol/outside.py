@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ..core.model import Role
 from ..recording.records import Delivered
 from .spec import SliceSpec
 
@@ -19,7 +20,7 @@ class Outside:
     """
 
     def __init__(self, specs: Iterable[SliceSpec]) -> None:
-        self.sinks = frozenset(spec.slice_id for spec in specs if spec.on_nodes and not spec.downstream)
+        self.sinks = frozenset(spec.slice_id for spec in specs if spec.on_nodes and spec.role is Role.SINK)
         """Those that can be lost."""
         self._taken: dict[str, int] = {}
         """Channel -> how many outputs it has taken."""

@@ -48,6 +48,7 @@ SCENARIOS: Final = (
     "jumping-join.epoch-based-processing",
     "jumping-join.epoch-merge-equal-times",
     "word-count.deployed",
+    "word-count.transactional-sink",
     "word-totals.approximate",
     "trace.gap-by-load",
     "order.turns-by-load",
