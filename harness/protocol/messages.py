@@ -46,9 +46,6 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every message has."""
 
     flow: ClassVar[Flow]
-    cumulative: ClassVar[bool] = False
-    """Whether the next one of its kind between the same two says all that it says, so that who has that needs not this
-    one."""
 
     incarnation: int
     """Of the sender."""
@@ -159,7 +156,6 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     """Events up to sequence number `upto` will never be asked for again."""
 
     flow = Flow.UPSTREAM
-    cumulative = True
 
     upto: int
 

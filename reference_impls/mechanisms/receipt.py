@@ -25,7 +25,6 @@ class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
     need not rise, so those before it are those that were sent before it."""
 
     flow = Flow.UPSTREAM
-    cumulative = True
 
     upto: int
 

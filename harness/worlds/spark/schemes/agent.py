@@ -121,8 +121,6 @@ class NodeAgent:
         """Those over which the peer has opened the channel from here, by the connection that there is now. Before, it
         must not hear what it would take for the answer, such as the end of a replay that an earlier connection began:
         that is lost, as with the connection."""
-        self._held: dict[tuple[str, str, int], dict[type[Message], Message]] = {}
-        """The newest message of each kind that waits for a moment, since the next may say all that it says."""
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -429,23 +427,6 @@ class NodeAgent:
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         link = sender, to, incarnation
-        if message.cumulative and not self._armed:
-            # What has come in together is answered together. Not where a crash point may come between.
-            if not self._held:
-                asyncio.get_running_loop().call_soon(self._let_go)
-            self._held.setdefault(link, {})[type(message)] = message
-            return
-        for held in self._held.pop(link, {}).values():
-            self._write_to(link, held)
-        self._write_to(link, message)
-
-    def _let_go(self) -> None:
-        every, self._held = self._held, {}
-        for link, held in every.items():
-            for message in held.values():
-                self._write_to(link, message)
-
-    def _write_to(self, link: tuple[str, str, int], message: Message) -> None:
         writer = self._links.get(link)
         if writer is None or writer.is_closing() or (message.flow is Flow.DOWNSTREAM and link not in self._opened):
             return
