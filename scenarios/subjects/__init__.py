@@ -113,8 +113,8 @@ SUBJECTS: tuple[SubjectLine, ...] = (
             *shows(Victim.DRIVER, Side.AFTER, Point.OFFSET_LOG),
         ),
     ),
-    SubjectLine(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN),
-    SubjectLine(draws_at_random, some_words(), _ONCE, Status.UNKNOWN),
+    SubjectLine(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN, recovers=Status.UNKNOWN),
+    SubjectLine(draws_at_random, some_words(), _ONCE, Status.UNKNOWN, recovers=Status.UNKNOWN),
     SubjectLine(
         writes_outside,
         some_words(),

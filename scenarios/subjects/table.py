@@ -42,7 +42,7 @@ class SubjectLine:
     holds: tuple[Guarantee, ...] = ()
     """What holds all the same."""
     recovers: Status = Status.HOLDS
-    """Whether it is back after every crash, as far as nothing else is violated first."""
+    """Whether it is back after every crash, as far as nothing else is violated first; UNKNOWN where runs differ."""
 
     @property
     def name(self) -> str:
