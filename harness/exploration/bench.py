@@ -30,7 +30,7 @@ from ..running.determinism import EVENTS
 from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.cluster import SimulatedCluster
-from ..worlds.simulated.outside import OutsideMemory
+from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
 from .census import Reached, watched_run

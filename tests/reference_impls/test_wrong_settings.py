@@ -41,6 +41,7 @@ RIGHT: dict[tuple[str, str], tuple[Any, ...]] = {
     **{("approximate", threshold): (0, 1.5) for threshold in ("theta", "l", "gamma")},
     ("approximate", "window"): (None,),
     ("approximate", "weights"): (None,),
+    ("transactional-sink", "commit_every"): (None,),
     ("approximate", "ahead"): (0,),
 }
 """Some of these are settings all the same."""

@@ -20,7 +20,7 @@ from ...protocol.stores import CheckpointStore, MemoryStore
 from ...recording.history import FaultStruck, Stamp, TimelineEntry
 from ...recording.recorder import Recorder
 from ...recording.records import Record
-from .outside import OutsideMemory
+from .memory_outside import OutsideMemory
 from .world import Captured, SimulatedWorld, SimulationOptions
 from .written import WrittenStore
 
