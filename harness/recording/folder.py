@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -95,7 +95,7 @@ class RunFolder:
         self._frames = FrameWriter(path / "records.frames")
         self._timeline = (path / "timeline.jsonl").open("ab", buffering=0)
 
-    def __enter__(self) -> RunFolder:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

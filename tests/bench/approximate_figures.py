@@ -26,8 +26,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cpu_of_a_run import CpuOfRun
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from cpu_of_a_run import CpuOfRun
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Named, Registry

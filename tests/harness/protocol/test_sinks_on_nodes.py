@@ -133,8 +133,13 @@ def test_the_end_is_told_once_the_rest_is_durable() -> None:
 # Who says what was delivered
 
 
+def subject_of(scenario: Scenario) -> SchemeSubject:
+    assert isinstance(scenario.subject, SchemeSubject)
+    return scenario.subject
+
+
 def test_the_outside_counts_what_it_takes_whatever_an_incarnation_says() -> None:
-    outside = Outside(AT_ONCE.subject.specs)
+    outside = Outside(subject_of(AT_ONCE).specs)
     said = [Delivered("sink-0", "trace-0>sink-0", 1, 0, made(1, 3)), Delivered("sink-0", "trace-0>sink-0", 1, 0, [])]
     assert [outside.numbered(one).position for one in said] == [0, 3]
 
@@ -163,7 +168,7 @@ def test_a_transaction_is_delivered_by_becoming_durable_though_its_sink_dies_bef
 
 def test_on_a_real_cluster_the_store_says_what_was_committed_also_after_a_fence(tmp_path: Path) -> None:
     """The first life dies with its second transaction durable, before it has told anybody."""
-    store, outside = FileStore(tmp_path), Committed(IN_TRANSACTIONS.subject.specs, tmp_path)
+    store, outside = FileStore(tmp_path), Committed(subject_of(IN_TRANSACTIONS).specs, tmp_path)
 
     def committed() -> list[int]:
         return [row.seq for one in outside.committed("sink-0") for row in one.rows]
