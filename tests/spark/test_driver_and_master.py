@@ -63,7 +63,10 @@ def test_all_slices_go_with_their_driver_and_recover_also_when_it_dies_again_mea
 
     slices = {"split-0", "count-0", "count-1"}
     first, second = (entry for entry in finished.history.timeline if isinstance(entry, FaultStruck))
-    assert [(one.bite.node, set(one.bite.actors)) for one in (first, second)] == [("driver", slices)] * 2
+    assert (first.bite.node, set(first.bite.actors)) == ("driver", slices)
+    # Whether the others have begun again when the first of them has is a matter of who was faster.
+    assert second.bite.node == "driver"
+    assert {"count-0"} <= set(second.bite.actors) <= slices
     for struck in (first, second):
         gone, up, *rest = _after(finished, struck)
         while isinstance(gone, Placed):  # What was on its way to a node when the driver died.
