@@ -95,6 +95,11 @@ class InputChannel:
         self.speaking = 0
         """The incarnation that what comes in now is of."""
 
+    def go_on_after(self, mark: int) -> None:
+        """All up to this number was taken: a checkpoint says so."""
+        self.mark = mark
+        self.seen = max(self.seen, mark)
+
     def find_ended(self) -> bool:
         """Whether one of those who speak has said that nothing follows."""
         return any(link.ended for link in self.links.values())

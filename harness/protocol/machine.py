@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from ..core.errors import OwnFailure
 from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
-from ..recording.records import Ended, Opened, Record, Refused, Started, Worked
+from ..recording.records import Ended, Opened, Record, Refused, Started, Taken, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (
     Durable,
@@ -176,6 +176,17 @@ class Machine:
 
     def note(self, record: Record) -> None:
         self.effects.append(Note(record))
+
+    def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
+        """Note that consecutive events of one channel are taken; `speaker` is the incarnation whose copy they are."""
+        slice_id, incarnation = self.spec.slice_id, self.incarnation
+        if self.spec.numbers_rise[up]:
+            # As `note`: this is done for every batch.
+            taken = Taken(slice_id, incarnation, up, speaker, events[0].seq, events[-1].seq, len(events))
+            self.effects.append(Note(taken))
+        else:
+            for event in events:
+                self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))
 
     def set_timer(self, timer: Timer, delay: int) -> None:
         """It fires after `delay` microseconds; 0: in a moment, with others in between."""

@@ -9,9 +9,9 @@ import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
 from ..core.model import PLAIN, Event, Operator, Output, Value, carried, copy_of, operator_of, processor_of, rows_of
-from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
+from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken
 from .channels import InputChannel
-from .effects import Durable, Inspect, Note, Reroute, Start
+from .effects import Durable, Inspect, Reroute, Start
 from .laps import Laps
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
@@ -113,8 +113,7 @@ class OperatorSlice(Machine):
         vector = checkpoint.part(VECTOR, Vector) or Vector()
         for up, mark in vector.marks.items():
             channel = self.inputs[up]
-            channel.mark = mark
-            channel.seen = max(channel.seen, mark)
+            channel.go_on_after(mark)
             self.waiting.drop(channel.place, mark)
         self.waiting.turn = vector.turn
         if self._timing is not None:
@@ -319,14 +318,8 @@ class OperatorSlice(Machine):
         self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
-        spec, count, last = self.spec, len(events), events[-1]
-        slice_id, incarnation = spec.slice_id, self.incarnation
-        if spec.numbers_rise[up]:
-            # As `note`: this is done for every batch.
-            self.effects.append(Note(Taken(slice_id, incarnation, up, speaker, events[0].seq, last.seq, count)))
-        else:
-            for event in events:
-                self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))
+        count, last = len(events), events[-1]
+        self.note_taken(up, speaker, events)
         self.last = last
         if self._plain:
             self._process_plainly(events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.model import Event, channel_name
-from ..recording.records import CheckpointTaken, Delivered, Taken
+from ..recording.records import CheckpointTaken, Delivered
 from .channels import InputChannel
 from .effects import Start
 from .machine import Machine
@@ -34,9 +34,7 @@ class SinkSlice(Machine):
         self._checkpoints = max(self._checkpoints, checkpoint.id.number)
         vector = checkpoint.part(VECTOR, Vector) or Vector()
         for up, mark in vector.marks.items():
-            channel = self.inputs[up]
-            channel.mark = mark
-            channel.seen = max(channel.seen, mark)
+            self.inputs[up].go_on_after(mark)
         for restored in self.hooks("restore"):
             restored(checkpoint)
 
@@ -60,22 +58,14 @@ class SinkSlice(Machine):
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self.spec.on_nodes:
-            self._note_taken(neighbour, incarnation, events)
+            # What it takes and what it delivers are two things where it can be lost in between.
+            self.note_taken(neighbour, incarnation, events)
         if not any(delivers(neighbour, incarnation, events) for delivers in self._deliverers):
             self.note(self.delivery(neighbour, incarnation, events))
         self.taken += len(events)
         channel.mark = channel.seen
         for took in self._after_taking:
             took(neighbour, channel, events, ties)
-
-    def _note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
-        """What it takes and what it delivers are two things where it can be lost in between."""
-        name, incarnation = self.spec.slice_id, self.incarnation
-        if self.spec.numbers_rise[up]:
-            self.note(Taken(name, incarnation, up, speaker, events[0].seq, events[-1].seq, len(events)))
-        else:
-            for event in events:
-                self.note(Taken(name, incarnation, up, speaker, event.seq, event.seq, 1))
 
     def find_end(self) -> None:
         """End, once nothing more is to be taken, nor to be delivered."""
