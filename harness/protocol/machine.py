@@ -427,12 +427,12 @@ class Machine:
         raise OwnFailure(f"{self.spec.slice_id} has no input, but {neighbour} sent event {events[0].seq}")
 
     def _channel_ended(self, channel: InputChannel) -> None:
-        self._find_end()
+        self.find_end()
 
     def _silent(self, channel: InputChannel, time: int) -> None:
         """No event up to this time follows on a channel."""
 
-    def _find_end(self) -> None:
+    def find_end(self) -> None:
         """Once nothing more comes on any channel."""
         if all(channel.ended for channel in self.inputs.values()):
             self.end(self._ends_heard())

@@ -225,7 +225,7 @@ class OperatorSlice(Machine):
                 self._timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
             for rested in self._rested:
                 rested()
-            self._find_end()
+            self.find_end()
 
     def _closes(self, size: int) -> bool:
         """Close the epoch that ends now, if one does."""
@@ -253,10 +253,10 @@ class OperatorSlice(Machine):
         self.seq = seq
         self.emit(outboxes)
 
-    def _find_end(self) -> None:
+    def find_end(self) -> None:
         if self.working and self.waiting.empty and (self._timing is None or self._timing.finished):
             if self._laps is None:
-                super()._find_end()
+                super().find_end()
             else:
                 self._go_round(self._laps)
 
@@ -281,7 +281,7 @@ class OperatorSlice(Machine):
             super()._lapped(neighbour, lap)
         elif self._laps.heard(neighbour, lap):
             self.ended = False
-        self._find_end()
+        self.find_end()
 
     def _meet(self, laps: Laps, neighbour: str, incarnation: int) -> None:
         """What was found out about a cycle is so no more, with somebody new in it."""
@@ -298,7 +298,7 @@ class OperatorSlice(Machine):
             self._meet(laps, given.neighbour, given.incarnation)
         super()._reroute(given)
         if laps is not None:
-            self._find_end()
+            self.find_end()
 
     def _open(self, neighbour: str, message: Open) -> None:
         laps = self._laps
@@ -312,7 +312,7 @@ class OperatorSlice(Machine):
             # It may have been sent what has got lost, as on another connection.
             for number, quiet in enumerate(laps.made):
                 self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.lives, number, quiet))
-        self._find_end()
+        self.find_end()
 
     def consume(
         self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None

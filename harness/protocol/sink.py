@@ -74,5 +74,3 @@ class SinkSlice(Machine):
                 over()
             if not any(unfinished() for unfinished in self._unfinished):
                 self.end(self._ends_heard())
-
-    _find_end = find_end
