@@ -135,9 +135,9 @@ class ContainerMaker:
             networking_config=networks,
         )
         container = str(created["Id"])
-        node.incarnation += 1
         node.granted = granted(self._engine.api.inspect_container(container))
         node.container, node.log = container, log
+        node.incarnation += 1  # Last: whoever sees the new incarnation sees its container and its log.
         self._engine.api.start(container)
         return container
 

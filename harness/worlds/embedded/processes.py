@@ -282,10 +282,10 @@ class SparkProcesses:
                 )
         except OSError as problem:
             raise StorageFailed(f"{node.name} cannot be started with its log in {stdout}: {problem}") from problem
-        node.incarnation += 1
         node.popen = popen
         node.process = ProcessId.of_child(popen.pid)
         node.logs = (stdout,) if stdout == stderr else (stdout, stderr)
+        node.incarnation += 1  # Last: whoever sees the new incarnation sees its process and its log.
         return popen
 
     def _await_worker(self, node: ProcessNode) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -46,6 +46,23 @@ def lose(cluster: SparkContainers) -> None:
     api_of(cluster).wait.return_value = {"StatusCode": 137}
     api_of(cluster).create_container.side_effect = REFUSED
     cluster._watch(cluster.nodes()["node-0"], "first")
+
+
+def test_whoever_sees_a_new_incarnation_sees_its_container_and_its_log(cluster: SparkContainers) -> None:
+    node = cluster.nodes()["node-0"]
+    before = (node.incarnation, node.container, node.log)
+    seen = []
+
+    def see(container: str) -> dict[str, Any]:
+        seen.append((node.incarnation, node.container, node.log))
+        return {"HostConfig": {"Memory": 1, "MemorySwap": 1, "CpuQuota": 1}}
+
+    api_of(cluster).create_container.return_value = {"Id": "second"}
+    api_of(cluster).inspect_container.side_effect = see
+    with cluster._launches.one("node-0"):
+        cluster._maker.start(node, "10.0.0.2", "name", ["true"], Path("second.log"), {})
+    assert seen == [before]
+    assert (node.incarnation, node.container, node.log) == (before[0] + 1, "second", Path("second.log"))
 
 
 def test_a_node_that_cannot_be_brought_back_ends_the_run_at_the_next_look(cluster: SparkContainers) -> None:
