@@ -184,6 +184,23 @@ CASES = [
 ]
 """Every scheme on every workload that it does not refuse."""
 
+
+def _spread(cases: Sequence[str]) -> frozenset[str]:
+    """Of each scheme the case whose workload has come up least so far, and one of each workload that is left then."""
+    used = dict.fromkeys(WORKLOADS, 0)
+    chosen = set()
+    for scheme in SCHEMES:
+        workloads = [workload for of, _, workload in (case.partition("/") for case in cases) if of == scheme]
+        workload = min(workloads, key=used.__getitem__)
+        used[workload] += 1
+        chosen.add(f"{scheme}/{workload}")
+    left = [workload for workload, times in used.items() if not times]
+    return frozenset(chosen) | {next(case for case in cases if case.endswith(f"/{one}")) for one in left}
+
+
+SPREAD = _spread(CASES)
+"""Some cases that have every scheme and every workload: what dear tests try each time; the long ones try all."""
+
 SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
 """So slow that a recovery is over long before the input is."""
 WORLDS = {

@@ -25,7 +25,7 @@ from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
 from verdicts_of import JUDGES, run
 
-SINGLE = 40
+SINGLE = 20
 """Addresses at which each case is tried in every run of the tests; the long ones try all."""
 RANDOM_SCHEDULES = 828
 CHUNKS = 12

@@ -11,7 +11,8 @@ import pytest
 
 from coordinators_of_users import cutting, together
 from mechanisms_of_users import hurrying
-from simulation import CASES, KINDS, SIMULATED, options_of, scenario_of
+from sampling import long_but_for
+from simulation import CASES, KINDS, SIMULATED, SPREAD, options_of, scenario_of
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -82,14 +83,14 @@ def as_whole_runs(bench: Bench) -> None:
     assert compared > FIRSTS
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", long_but_for(SPREAD, CASES))
 def test_a_branch_of_every_scheme_is_a_whole_run(case: str) -> None:
     scenario = scenario_of(case)
     world = ("usual", "slow-links", "noticed-late")[CASES.index(case) % 3]
     as_whole_runs(Bench(scenario, REGISTRY, seed=5, options=options_of(world, scenario)))
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", long_but_for(MUTANTS[::3], MUTANTS), ids=lambda mutant: mutant.name)
 def test_a_branch_of_every_mutant_is_a_whole_run(mutant: BrokenScheme) -> None:
     home = REGISTRY.scenario(mutant.on).scenario
     assert isinstance(home.subject, SchemeSubject)

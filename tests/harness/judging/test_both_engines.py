@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from simulation import CASES, drawn, history_of, scenario_of, subject_of
+from sampling import long_but_for
+from simulation import CASES, SPREAD, drawn, history_of, scenario_of, subject_of
 from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Stamped
@@ -47,7 +48,7 @@ def told(case: str, history: History) -> dict[str, object]:
     return {name: value for name, value in found.items() if isinstance(value, Tally | str)}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", long_but_for(SPREAD, CASES))
 def test_long_and_short_histories_are_judged_alike(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = scenario_of(case)
     histories = []
