@@ -1,7 +1,1 @@
-"""The library of scenarios, and the workloads and topologies that they are made of."""
-
-from __future__ import annotations
-
-from .library import SCENARIOS
-
-__all__ = ["SCENARIOS"]
+"""The topologies, workloads and queries that come with streamproof, and the scenarios made of them (`library`)."""
