@@ -22,7 +22,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from streamproof.harness.certifying import campaign, lane
+from streamproof.harness.certifying import blind_spots, campaign, lane, reference_runs
 from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
 from streamproof.harness.contracts.cluster import Cluster, Run
 from streamproof.harness.contracts.query import SOURCE, Query
@@ -552,11 +552,11 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, lanes: int = 1) -> No
     """From now on campaigns run on this."""
     agent = folder / f"agent-{uuid4().hex}.jar"
     agent.touch()
-    monkeypatch.setattr(campaign, "SparkProcesses", ToySpark)
-    monkeypatch.setattr(campaign, "fetch_agent", lambda: agent)
-    monkeypatch.setattr(campaign, "check_rules", lambda *_, **__: None)
+    monkeypatch.setattr(reference_runs, "SparkProcesses", ToySpark)
+    monkeypatch.setattr(reference_runs, "how_many", lambda: lanes)
+    monkeypatch.setattr(blind_spots, "fetch_agent", lambda: agent)
+    monkeypatch.setattr(blind_spots, "check_rules", lambda *_, **__: None)
     monkeypatch.setattr(campaign, "find_java", _Java)
-    monkeypatch.setattr(campaign, "_lanes", lambda: lanes)
     monkeypatch.setattr(lane, "find_agent", lambda: agent)
     # However busy the machine is: nobody here works for long.
     monkeypatch.setattr(signs, "share_of_machine", lambda: 1.0)

@@ -23,7 +23,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -36,36 +35,32 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
-from ..core.addresses import DRIVER, Point, Side
 from ..core.errors import (
-    DeadlinePassed,
-    InvalidOperator,
     InvalidScenario,
-    MissingTool,
     NothingLeft,
     ScenarioChanged,
     StorageFailed,
-    StreamproofError,
 )
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..core.workload import Workload
-from ..crash_points.inside_python.watching import TIMES
-from ..crash_points.inside_spark.agent import fetch_agent
-from ..crash_points.inside_spark.checking import check_rules
-from ..crash_points.inside_spark.versions import EVERY_BATCH, supported
-from ..install.machine import Spark, find_java
-from ..install.spark_choice import chosen_spark, chosen_version
-from ..judging.references import BATCH_JOB, REFERENCES, collate_references
+from ..crash_points.inside_spark.versions import supported
+from ..install.machine import find_java
+from ..install.spark_choice import chosen_version
+from ..judging.references import collate_references
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
-from ..worlds.embedded.options import EmbeddedOptions
-from ..worlds.embedded.processes import SparkProcesses
-from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .affording import SAFETY, Affording
 from .attempts import Attempt
+from .blind_spots import (
+    note_messages,
+    note_seen_outside,
+    note_unpassed_hooks,
+    note_unpassed_points,
+    watches_inside,
+)
 from .budget import Budget, CampaignProgress
 from .campaign_state import ALL_VIOLATED, START, CampaignState
 from .certificate import VERSION, Asked, CampaignPart, Certificate, More, with_conclusion, write_certificate
@@ -92,19 +87,17 @@ from .killing import on_cluster, spread
 from .lane import Lane
 from .lane_kills import LaneKiller
 from .losing_power import ByLoss, not_lost, plan_losses
-from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
-from .plan import Crash, CrashTrial, How, Victim
+from .messages import messages_first
+from .plan import CrashTrial, How, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
+from .reference_runs import open_lanes, run_references
 from .request import CampaignRequest
-from .seen_outside import unannounced_of, uncut_of
 from .shrinking import crash_place
 from .waiting import Waiting
 
-LIFE_SECONDS = 120.0
-"""How long a life without failures may give no sign of work."""
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
 first."""
@@ -127,22 +120,6 @@ LINES_OF_TASKS = (
     "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
     "durable was left, a Python worker dies at the first."
 )
-AGAIN = (
-    "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
-    "a crash was tried at none of these."
-)
-NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
-NO_AGENT_OR_SOURCE = (
-    "Crash points inside Spark, and those of streamproof's source ({points}), which Spark {version} needs in Java, "
-    "since the agent is missing: {why}"
-)
-NEVER_CAME = (
-    "Kinds of crash points inside Spark that no batch of the runs without failures came to, as it is where a query has "
-    "no such step: {points}."
-)
-NEVER_FIRED = (
-    "no batch of a run without failures came to it, and every batch has it: its rule does not fire on Spark {}"
-)
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}."
@@ -151,7 +128,6 @@ IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
     "has run the query before. Real kills forget it too."
 )
-NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
     f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
@@ -311,15 +287,16 @@ class _Campaign:
 
     def run(self) -> Certificate:
         state = self.state
-        watches_inside = self._fetch_agent()
+        watched_inside = watches_inside(state, self.request.query)
         work = (state.folder / "work").resolve()
         try:
             with ExitStack() as stack:
-                lanes = self._open_lanes(stack, work, watches_inside)
+                query, workload = self.request.query, self.request.workload
+                lanes = open_lanes(stack, self.name, query, workload, work, watched_inside)
                 if lanes[0].no_journal:
                     state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
                 with state.timed("reference runs"):
-                    lives = self._run_references(lanes)
+                    lives = run_references(state, query, lanes)
                 self._note_what_ran(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
@@ -328,13 +305,13 @@ class _Campaign:
                 if unjudgeable:
                     write_points(state.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
-                check_measured(self.request.claims, History(references, ()), self.request.query.shape)
-                state.not_covered += not_measured(self.request.claims, self.request.query.key)
-                self._note_unpassed_hooks(lives[0])
-                if watches_inside:
-                    self._note_unpassed_points(lives)
-                self._note_seen_outside(lives)
-                profile = self._note_messages(lanes, profile)
+                check_measured(self.request.claims, History(references, ()), query.shape)
+                state.not_covered += not_measured(self.request.claims, query.key)
+                note_unpassed_hooks(state, query, lives[0])
+                if watched_inside:
+                    note_unpassed_points(state, query, lives)
+                note_seen_outside(state, query, lives)
+                profile = note_messages(state, query, lanes, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, lanes, lives[: len(lanes)], references)
                 if of_driver:
@@ -447,58 +424,6 @@ class _Campaign:
         confirmed = [self.state.is_confirmed(str(claim)) for claim in self.state.claims if claim.name in self.named]
         return bool(confirmed) and all(confirmed) and not self.state.budget.goes_on
 
-    def _fetch_agent(self) -> bool:
-        query = self.request.query
-        spark = supported(chosen_version(query.spark))
-        try:
-            # A method of the user's may be in jars that only its session has.
-            check_rules(spark, fetch_agent(), spark=_other_spark(query))
-        except MissingTool as error:
-            lost = sorted({str(hook.point) for hook in spark.hooks} & {str(point) for point in OF_THE_SOURCE})
-            if lost and query.source is None:
-                said = NO_AGENT_OR_SOURCE.format(points=", ".join(lost), version=spark.number, why=error)
-            else:
-                said = NO_AGENT.format(why=error)
-            self.state.not_covered.append(said)
-            return False
-        return True
-
-    def _open_lanes(self, stack: ExitStack, work: Path, watches_inside: bool) -> list[Lane]:
-        query, spark = self.request.query, supported(chosen_version(self.request.query.spark))
-        batches = query.batches(self.request.workload)
-        options = EmbeddedOptions(workers=0)
-        processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options, _other_spark(query)))
-        lanes = (
-            # What is stored elsewhere cannot be put back, and then no state can be recovered from.
-            Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
-            for number in range(_lanes())
-        )
-        return [stack.enter_context(lane) for lane in lanes]
-
-    def _run_references(self, lanes: Sequence[Lane]) -> list[Attempt]:
-        """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
-        Raises what the query does wrong without any fault."""
-        self.state.begin("runs without failures", len(REFERENCES))
-
-        def live(lane: Lane, actor: str) -> Attempt:
-            lane.await_ready()
-            lane.store.clear()
-            life = lane.live(actor, actor, 1, watched=True)
-            if life.failure is not None:
-                raise _without_faults(self.request.query, life.failure)
-            self.state.advance()
-            return life
-
-        if len(lanes) == 1:
-            # The states that are recovered from are those of the first.
-            lives = [live(lanes[0], actor) for actor in REFERENCES]
-        else:
-            with ThreadPoolExecutor(len(lanes)) as pool:
-                lives = list(pool.map(live, lanes, REFERENCES))
-        if self.request.query.read is None and self.request.query.source is None:
-            lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
-        return lives
-
     def _note_what_ran(self, lanes: Sequence[Lane]) -> None:
         """What the certificate names is what has run, of which each lane has made sure that it is what was to run."""
         for ran in (lane.ran for lane in lanes if lane.ran is not None):
@@ -512,41 +437,6 @@ class _Campaign:
         self.state.claims = claims
         for lane in lanes:
             lane.patience = stated_in(claims).seconds
-
-    def _note_unpassed_hooks(self, life: Attempt) -> None:
-        """A point that the user has named, and that nothing passes, is not covered by what passes others."""
-        passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
-        for name, method in self.request.query.hooks.items():
-            if name not in passed:
-                crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
-                self.state.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
-
-    def _note_unpassed_points(self, lives: Sequence[Attempt]) -> None:
-        """A rule that matches may still never fire."""
-        query, spark = self.request.query, supported(chosen_version(self.request.query.spark))
-        known = {hook.point for hook in spark.hooks} - (OF_THE_SOURCE if query.source is not None else set())
-        missing = known - {one.address.point for life in lives for one in life.passed}
-        for point in sorted(missing & EVERY_BATCH):
-            crash = Crash(point, Side.BEFORE, "0", DRIVER, Victim.DRIVER, 0, ())
-            self.state.not_reached.append(NotReached(Planned(crash), NEVER_FIRED.format(spark.number)))
-        if others := sorted(missing - EVERY_BATCH):
-            self.state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
-
-    def _note_seen_outside(self, lives: Sequence[Attempt]) -> None:
-        self.state.uncut = uncut_of(self.request.query, lives)
-        if times := unannounced_of(lives):
-            self.state.not_covered.append(AGAIN.format(times=times, most=TIMES))
-
-    def _note_messages(self, lanes: Sequence[Lane], profile: Profile) -> Profile:
-        """What is not seen of the stores outside, or is alike so often that it is not tried each time."""
-        state, query = self.state, self.request.query
-        state.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
-        for store in unreached(query, [lane.relay.seen for lane in lanes]):
-            crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
-            state.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
-        kept, left_out = without_repeats(profile.passed)
-        state.not_covered += left_out
-        return replace(profile, passed=kept)
 
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
@@ -689,22 +579,3 @@ class _Campaign:
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:
     """The claims that one of these violates."""
     return {claim for trial in trials for claim, status in trial.verdicts.items() if status is Status.VIOLATED}
-
-
-def _other_spark(query: Query) -> Spark | None:
-    """None: that of this interpreter."""
-    return chosen_spark(query.spark) if query.spark else None
-
-
-def _lanes() -> int:
-    """Two, where there are cores for it: each reference run has its own."""
-    return min(2, os.cpu_count() or 1)
-
-
-def _without_faults(query: Query, error: StreamproofError) -> StreamproofError:
-    if isinstance(error, DeadlinePassed):
-        return InvalidOperator(
-            f"query {query.name!r} does not come to the end of its input without any fault: waited "
-            f"{error.seconds:g} s; {error.seen}"
-        )
-    return error

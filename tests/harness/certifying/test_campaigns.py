@@ -18,7 +18,7 @@ import pytest
 
 import toy_spark
 from heard_late import hear_late
-from streamproof.harness.certifying import affording, campaign, covering, lane
+from streamproof.harness.certifying import affording, blind_spots, campaign, covering, lane, reference_runs
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
@@ -695,7 +695,7 @@ def test_without_the_agent_it_falls_back_on_its_own_source_and_says_so(
     def no_agent() -> Path:
         raise MissingTool("it could not be fetched: connect this machine to a network")
 
-    monkeypatch.setattr(campaign, "fetch_agent", no_agent)
+    monkeypatch.setattr(blind_spots, "fetch_agent", no_agent)
     certified = certify(toy(Does.BY_ID))
     assert {line.crash.point for line in certified.certificate.plan} == {Point.SOURCE_COMMIT}
     (said,) = (one for one in certified.certificate.not_covered if "agent" in one)
@@ -735,7 +735,7 @@ def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
 def test_a_stream_that_never_ends_is_the_querys_own_mistake(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(campaign, "LIFE_SECONDS", 0.3)
+    monkeypatch.setattr(reference_runs, "LIFE_SECONDS", 0.3)
     with pytest.raises(InvalidOperator, match=r"does not come to the end of its input without any fault: waited 0.3 s"):
         certify(toy(Does.NEVER_ENDS))
     assert not (tmp_path / "certificate").exists()
@@ -822,10 +822,11 @@ def test_without_the_agent_the_points_of_a_source_in_java_are_said_to_be_missing
     def missing() -> Path:
         raise MissingTool("it could not be fetched")
 
-    monkeypatch.setattr(campaign, "fetch_agent", missing)
+    monkeypatch.setattr(blind_spots, "fetch_agent", missing)
     # A lane of threads has no use for a jar.
     known = replace(SUPPORTED[number], source_in_java=False)
-    monkeypatch.setattr(campaign, "supported", lambda version: known)
+    for module in (blind_spots, reference_runs):
+        monkeypatch.setattr(module, "supported", lambda version: known)
     said = certify(toy(Does.BY_ID), budget=Budget(runs=1, kills=0)).certificate.not_covered
     of_source = "those of streamproof's source (source-commit, source-latest, source-partitions), which Spark 4.1 needs"
     assert any(of_source in one for one in said) is says

@@ -1,0 +1,101 @@
+"""Where a campaign tries no crash, found before it begins: crash points that nothing comes to, effects that are not
+seen, messages that are left out. Each is said in the certificate, or leaves its claims open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..contracts.query import Query
+from ..core.addresses import DRIVER, Point, Side
+from ..core.errors import MissingTool
+from ..crash_points.inside_python.watching import TIMES
+from ..crash_points.inside_spark.agent import fetch_agent
+from ..crash_points.inside_spark.checking import check_rules
+from ..crash_points.inside_spark.versions import EVERY_BATCH, supported
+from ..install.spark_choice import chosen_version
+from ..worlds.spark.queries.points import OF_THE_SOURCE
+from .attempts import Attempt
+from .campaign_state import CampaignState
+from .conclusion import NotReached, Planned
+from .lane import Lane
+from .messages import NO_MESSAGE, unreached, unseen, without_repeats
+from .plan import Crash, Victim
+from .profile import Profile
+from .reference_runs import other_spark
+from .seen_outside import unannounced_of, uncut_of
+
+AGAIN = (
+    "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
+    "a crash was tried at none of these."
+)
+NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+NO_AGENT_OR_SOURCE = (
+    "Crash points inside Spark, and those of streamproof's source ({points}), which Spark {version} needs in Java, "
+    "since the agent is missing: {why}"
+)
+NEVER_CAME = (
+    "Kinds of crash points inside Spark that no batch of the runs without failures came to, as it is where a query has "
+    "no such step: {points}."
+)
+NEVER_FIRED = (
+    "no batch of a run without failures came to it, and every batch has it: its rule does not fire on Spark {}"
+)
+NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
+
+
+def watches_inside(state: CampaignState, query: Query) -> bool:
+    """Fetch the agent, and say whether there are crash points inside Spark."""
+    spark = supported(chosen_version(query.spark))
+    try:
+        # A method of the user's may be in jars that only its session has.
+        check_rules(spark, fetch_agent(), spark=other_spark(query))
+    except MissingTool as error:
+        lost = sorted({str(hook.point) for hook in spark.hooks} & {str(point) for point in OF_THE_SOURCE})
+        if lost and query.source is None:
+            said = NO_AGENT_OR_SOURCE.format(points=", ".join(lost), version=spark.number, why=error)
+        else:
+            said = NO_AGENT.format(why=error)
+        state.not_covered.append(said)
+        return False
+    return True
+
+
+def note_unpassed_hooks(state: CampaignState, query: Query, life: Attempt) -> None:
+    """A point that the user has named, and that nothing passes, is not covered by what passes others."""
+    passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
+    for name, method in query.hooks.items():
+        if name not in passed:
+            crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
+            state.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
+
+
+def note_unpassed_points(state: CampaignState, query: Query, lives: Sequence[Attempt]) -> None:
+    """A rule that matches may still never fire."""
+    spark = supported(chosen_version(query.spark))
+    known = {hook.point for hook in spark.hooks} - (OF_THE_SOURCE if query.source is not None else set())
+    missing = known - {one.address.point for life in lives for one in life.passed}
+    for point in sorted(missing & EVERY_BATCH):
+        crash = Crash(point, Side.BEFORE, "0", DRIVER, Victim.DRIVER, 0, ())
+        state.not_reached.append(NotReached(Planned(crash), NEVER_FIRED.format(spark.number)))
+    if others := sorted(missing - EVERY_BATCH):
+        state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
+
+
+def note_seen_outside(state: CampaignState, query: Query, lives: Sequence[Attempt]) -> None:
+    """Effects of the user's code that no crash can be tried between."""
+    state.uncut = uncut_of(query, lives)
+    if times := unannounced_of(lives):
+        state.not_covered.append(AGAIN.format(times=times, most=TIMES))
+
+
+def note_messages(state: CampaignState, query: Query, lanes: Sequence[Lane], profile: Profile) -> Profile:
+    """What is not seen of the stores outside, or is alike so often that it is not tried each time: what is left to be
+    tried."""
+    state.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
+    for store in unreached(query, [lane.relay.seen for lane in lanes]):
+        crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
+        state.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
+    kept, left_out = without_repeats(profile.passed)
+    state.not_covered += left_out
+    return replace(profile, passed=kept)

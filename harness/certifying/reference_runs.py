@@ -1,0 +1,85 @@
+"""The lanes of a campaign, and what the query does in them without any failure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from ..contracts.query import Query
+from ..core.errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ..core.workload import Workload
+from ..crash_points.inside_spark.versions import supported
+from ..install.machine import Spark
+from ..install.spark_choice import chosen_spark, chosen_version
+from ..judging.references import BATCH_JOB, REFERENCES
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
+from .attempts import Attempt
+from .campaign_state import CampaignState
+from .lane import Lane
+
+LIFE_SECONDS = 120.0
+"""How long a life without failures may give no sign of work."""
+
+
+def open_lanes(
+    stack: ExitStack, name: str, query: Query, workload: Workload, work: Path, watches_inside: bool
+) -> list[Lane]:
+    """One for each reference run, where there are cores for it. `stack` closes them."""
+    spark = supported(chosen_version(query.spark))
+    batches = query.batches(workload)
+    options = EmbeddedOptions(workers=0)
+    processes = stack.enter_context(SparkProcesses(f"{name}-lanes", work, options, other_spark(query)))
+    lanes = (
+        # What is stored elsewhere cannot be put back, and then no state can be recovered from.
+        Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
+        for number in range(how_many())
+    )
+    return [stack.enter_context(lane) for lane in lanes]
+
+
+def how_many() -> int:
+    """Two, where there are cores for it: each reference run has its own."""
+    return min(2, os.cpu_count() or 1)
+
+
+def run_references(state: CampaignState, query: Query, lanes: Sequence[Lane]) -> list[Attempt]:
+    """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
+    Raises what the query does wrong without any fault."""
+    state.begin("runs without failures", len(REFERENCES))
+
+    def live(lane: Lane, actor: str) -> Attempt:
+        lane.await_ready()
+        lane.store.clear()
+        life = lane.live(actor, actor, 1, watched=True)
+        if life.failure is not None:
+            raise _without_faults(query, life.failure)
+        state.advance()
+        return life
+
+    if len(lanes) == 1:
+        # The states that are recovered from are those of the first.
+        lives = [live(lanes[0], actor) for actor in REFERENCES]
+    else:
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            lives = list(pool.map(live, lanes, REFERENCES))
+    if query.read is None and query.source is None:
+        lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
+    return lives
+
+
+def other_spark(query: Query) -> Spark | None:
+    """None: that of this interpreter."""
+    return chosen_spark(query.spark) if query.spark else None
+
+
+def _without_faults(query: Query, error: StreamproofError) -> StreamproofError:
+    if isinstance(error, DeadlinePassed):
+        return InvalidOperator(
+            f"query {query.name!r} does not come to the end of its input without any fault: waited "
+            f"{error.seconds:g} s; {error.seen}"
+        )
+    return error
