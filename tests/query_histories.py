@@ -13,7 +13,16 @@ from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
-from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultHealed, FaultStruck, History, Stamp
+from streamproof.harness.recording.history import (
+    Aborted,
+    Bite,
+    Drained,
+    FaultHealed,
+    FaultStruck,
+    History,
+    Placed,
+    Stamp,
+)
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
 from told_by import told_by
@@ -59,7 +68,7 @@ def query_history(
     *,
     other: Sequence[Given] | Sequence[Row] | None = None,
     offered: Sequence[Sequence[Event]] = (),
-    faults: Sequence[FaultStruck | FaultHealed] = (),
+    faults: Sequence[FaultStruck | FaultHealed | Placed] = (),
     also: Sequence[Record] = (),
     drained: bool = True,
 ) -> History:

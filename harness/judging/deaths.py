@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 from ..core.addresses import DRIVER, Address
 from ..core.errors import InvalidScenario
-from ..recording.history import FaultStruck, History
+from ..recording.history import FaultHealed, FaultStruck, History, Placed
 
 
 def crashes_of(history: History) -> int:
     """How many faults that end a process struck one after the other.
 
     A recovery from what was durable stands for a crash at each of several points, between which nothing happened that
-    outlives one: the record has them all, and only one can have been. So can a driver die only once in a life.
+    outlives one: the record has them all, and only one can have been. So can a driver die only once in a life. A driver
+    that was stopped until its successor was there has had its life taken from it too, though it went on beside that.
     """
-    # What lasts and heals, as a slow disk or a pause, ends nobody.
-    struck = [one for one in history.struck() if one.bite.bit and not one.bite.lasting]
-    return len({_which(place, one) for place, one in enumerate(struck)})
+    struck = list(history.struck())
+    # What lasts and heals, as a slow disk or a pause, ends nobody; nor does it by itself have anybody replaced.
+    ended = [one for one in struck if one.bite.bit and not one.bite.lasting]
+    replaced = [one for one in struck if one.bite.bit and one.bite.lasting and _replaced(one, ended, history)]
+    return len({_which(place, one) for place, one in enumerate((*ended, *replaced))})
+
+
+def _replaced(struck: FaultStruck, ended: Sequence[FaultStruck], history: History) -> bool:
+    """Whether the driver got a successor while a fault kept it from going on, and no crash ended it meanwhile."""
+    if DRIVER not in struck.bite.actors:
+        return False
+    stamps: dict[type, list[int]] = {Placed: [], FaultHealed: []}
+    for entry in history.timeline:
+        if isinstance(entry, Placed) and entry.actor == DRIVER:
+            stamps[Placed].append(entry.stamp.at)
+        if isinstance(entry, FaultHealed) and (entry.number, entry.target) == (struck.number, struck.bite.target):
+            stamps[FaultHealed].append(entry.stamp.at)
+    began, until = struck.stamp.at, min(stamps[FaultHealed], default=inf)
+    successor = min((at for at in stamps[Placed] if began < at <= until), default=None)
+    if successor is None:
+        return False
+    return not any(DRIVER in one.bite.actors and began <= one.stamp.at <= successor for one in ended)
 
 
 def _which(place: int, struck: FaultStruck) -> tuple[str, int]:

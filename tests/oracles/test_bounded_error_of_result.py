@@ -31,7 +31,7 @@ from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.result_errors import check_measurable, measure_error
 from streamproof.harness.judging.result_tables import ResultTables, result_tables
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
-from streamproof.harness.recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp
+from streamproof.harness.recording.history import Bite, FaultHealed, FaultStruck, Placed, Proof, Stamp
 
 READ = OutputShape(OutputMode.APPEND, reads=True)
 KEYED = replace(READ, key=("seq",))
@@ -50,7 +50,7 @@ def verdict_of(
     found: Sequence[Any] | None,
     wanted: Sequence[Any] = LINES,
     shape: OutputShape = KEYED,
-    faults: Sequence[FaultStruck | FaultHealed] = HIT,
+    faults: Sequence[FaultStruck | FaultHealed | Placed] = HIT,
     **more: Any,
 ) -> Verdict:
     history = query_history(shape, wanted, found, faults=faults, **more)
@@ -380,6 +380,21 @@ def test_a_fault_that_heals_is_no_crash_and_may_take_nothing() -> None:
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
     assert [status_of(rows(n), LINES[:70], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
     assert verdict_of(rows(30), LINES, faults=slowed(6, 0)).why is Why.NOTHING_TO_JUDGE
+
+
+def test_a_driver_that_was_replaced_while_it_slept_is_lost_as_by_a_crash() -> None:
+    paused = FaultStruck(Stamp(5), 0, "split-brain driver", None, Bite(DRIVER, DRIVER, (DRIVER,), True, lasting=True))
+    healed = FaultHealed(Stamp(8), 0, "split-brain driver", DRIVER, Proof(9, "processes stopped"))
+    successor = Placed(Stamp(7), DRIVER, 2, "driver-2")
+    beside = [paused, successor, healed]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=beside)) == 1
+    assert [status_of(rows(n), LINES[:70], faults=beside) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    assert status_of(rows(30), LINES, faults=beside) == "HOLDS"
+    alone = [paused, healed, Placed(Stamp(9), DRIVER, 2, "driver-2")]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=alone)) == 0
+    # Who was killed meanwhile was replaced for that.
+    killed = [paused, hit(6, 1), successor, healed]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=killed)) == 1
 
 
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:

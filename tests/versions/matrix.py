@@ -28,6 +28,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.core.guarantees import Guarantee, exactly_once
+from streamproof.harness.core.result_bounds import Measure
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
@@ -149,9 +150,11 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
         # One batch, and the two that close the input: one of each kind.
         fed = replace(one.workload, events=one.query.batch_events)
         if claim:
-            return TriedQuery(
-                name, one.query, fed, tuple(held for held in one.holds if str(held) == claim), Status.HOLDS
-            )
+            (held,) = (held for held in one.holds if str(held) == claim)
+            # What may be lost has to be less than all there is.
+            size = max(one.query.batch_events, 10 + int(held.amount(Measure.ROWS) or 0))
+            query = replace(one.query, batch_events=size)
+            return TriedQuery(name, query, replace(fed, events=size), (held,), Status.HOLDS)
         return TriedQuery(name, one.query, fed, one.claims, one.expected, one.recovers, str(one.anomaly or ""))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "my_operator.py").write_text(example("def count_words", CERTIFY))
