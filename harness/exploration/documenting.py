@@ -77,6 +77,7 @@ def document_of(explored: Explored) -> dict[str, Any]:
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+        **({"goes_on": True} if explored.goes_on else {}),
     }
 
 

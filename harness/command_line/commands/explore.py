@@ -15,9 +15,10 @@ from ...core.errors import ExitStatus
 from ..completion import complete_scenario
 from ..ending import INTERRUPTED
 from ..options import SEED, Json
-from ..output import print_json, show
+from ..output import complain, print_json, show
 from ..progress_line import working
 from ..registered import registered
+from ..watching.watch import Watch, Watched
 
 if TYPE_CHECKING:
     from ...exploration.mutants import TriedMutant
@@ -138,6 +139,7 @@ def explore_command(
         Path | None,
         typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
     ] = None,
+    watched: Watched = False,
     as_json: Json = False,
 ) -> int:
     """Search the simulator for crashes that break a scenario's claims, and shrink what is found.
@@ -158,9 +160,9 @@ def explore_command(
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        rest = own_sizes or errors is not None or corpus is not None or output is not None
+        rest = own_sizes or errors is not None or corpus is not None or output is not None or watched
         if pairs or exhaust or faults or for_spark or rest:
-            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --errors, --corpus and --output"
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --errors, --corpus, --output and --watch"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -177,7 +179,7 @@ def explore_command(
     registry = registered()
     own = registry.scenario(name)
     named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
-    with SearchLine(sys.stderr, budget) as line:
+    with Watch(watched, complain) as watch, SearchLine(sys.stderr, budget, watch.heard) as line:
         found = exploring.explore(
             named,
             registry,
@@ -195,7 +197,9 @@ def explore_command(
             errors=(0 if exhaust else SCHEDULES_FOR_ERRORS) if errors is None else errors,
             show=line.show,
             say=line.say,
+            come_to=watch.search,
         )
+        watch.search(found)
     if as_json:
         print_json(document_of(found))
     else:
