@@ -80,13 +80,18 @@ class Board:
             self._changed.notify_all()
             return BoardState(self._page, self._said, self._ended and self._is_drawn(), self._trouble)
 
-    def page(self) -> str:
-        """The newest; empty while there is none."""
+    def page(self) -> tuple[int, str]:
+        """The number of the newest, and the page; empty while there is none."""
         with self._changed:
             self._asked = self._clock()
-            self._given = self._page
             self._changed.notify_all()
-            return self._html
+            return self._page, self._html
+
+    def gave(self, page: int) -> None:
+        """Somebody has the page of that number, all of it."""
+        with self._changed:
+            self._given = max(self._given, page)
+            self._changed.notify_all()
 
     def draw_if_due(self) -> bool:
         """Whether a page was drawn, or could not be."""

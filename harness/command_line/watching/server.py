@@ -58,8 +58,11 @@ class _Handler(BaseHTTPRequestHandler):
             case ["state"]:
                 self._answer(HTTPStatus.OK, "application/json", json.dumps(asdict(board.state())))
             case ["page"]:
-                page = board.page() or render("watch_nothing.html.jinja", title="Nothing has happened yet")
+                number, page = board.page()
+                page = page or render("watch_nothing.html.jinja", title="Nothing has happened yet")
                 self._answer(HTTPStatus.OK, "text/html", page, _PAGE_POLICY)
+                # Not before: once the last page is out, nobody is there to send the rest of it.
+                board.gave(number)
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, "text/plain", "streamproof: there is nothing here.\n")
 

@@ -151,12 +151,12 @@ def test_a_page_that_cannot_be_drawn_leaves_the_one_before_and_says_why() -> Non
     shown.clock.on(5)
     shown.board.draw_if_due()
     assert shown.board.state().trouble == "ValueError: half of it"
-    assert shown.board.page() == "page 1"
+    assert shown.board.page() == (1, "page 1")
     shown.source.wrong = None
     shown.clock.on(5)
     shown.board.draw_if_due()
     assert shown.board.state().trouble == ""
-    assert shown.board.page() == "page 3"
+    assert shown.board.page() == (2, "page 3")
 
 
 def test_who_looks_at_the_end_is_given_the_last_page_and_nobody_else_is_waited_for() -> None:
@@ -168,8 +168,9 @@ def test_who_looks_at_the_end_is_given_the_last_page_and_nobody_else_is_waited_f
     assert not shown.board.state().ended
     shown.board.draw_if_due()
     assert shown.board.state().ended
-    assert not shown.board.is_out()
-    shown.board.page()
+    number, _ = shown.board.page()
+    assert not shown.board.is_out(), "it is not sent yet"
+    shown.board.gave(number)
     assert shown.board.is_out()
 
 
@@ -231,6 +232,8 @@ def test_the_state_is_told_with_the_page_that_goes_with_it(server: WatchServer) 
         "trouble": "",
     }
     assert get(server.port, "/right/page?1").read() == b"page 1"
+    server.board.end()
+    wait_until(server.board.is_out, 30, "the page to be out")
 
 
 # What is shown of what goes on
