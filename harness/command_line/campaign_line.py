@@ -7,37 +7,33 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
-from .progress_line import LiveLine
+from .progress_line import ALIVE, Heard, LiveLine
 
 if TYPE_CHECKING:
     from ..certifying.budget import CampaignProgress
 
 _TICK: Final = 1.0
 """Seconds after which the time left is shown anew."""
-_ALIVE: Final = 60.0
-"""Seconds after which a line says so where no terminal shows it."""
 
 
 class CertifyingLine(LiveLine):
-    """That of a campaign: the phase, what is done of what is planned, and the time left, which goes on meanwhile. In a
-    pipe or a file it is a line of its own every minute."""
+    """That of a campaign: the phase, what is done of what is planned, and the time left, which goes on meanwhile."""
 
-    def __init__(self, stream: TextIO, starting: str, alive: float = _ALIVE) -> None:
-        super().__init__(stream, starting)
-        self._alive = alive
+    def __init__(self, stream: TextIO, starting: str, heard: Heard | None = None, alive: float = ALIVE) -> None:
+        super().__init__(stream, starting, heard, alive)
         self._newest: tuple[str, float] | None = None
         """What a campaign has said last, and when its time is up, on the monotonic clock."""
         self._over = threading.Event()
         self._drawing = threading.Lock()
-        self._clock = threading.Thread(target=self._tick, name="live line", daemon=True)
+        self._ticking = threading.Thread(target=self._tick, name="live line", daemon=True)
 
     def __enter__(self) -> Self:
-        self._clock.start()
+        self._ticking.start()
         return super().__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._over.set()
-        self._clock.join()
+        self._ticking.join()
         super().__exit__(kind, error, at)
 
     def show(self, progress: CampaignProgress) -> None:
@@ -47,23 +43,12 @@ class CertifyingLine(LiveLine):
         self._redraw()
 
     def _tick(self) -> None:
-        # Where it cannot be redrawn, it is written anew.
-        each, say = (_TICK, self._redraw) if self._shown else (self._alive, self._write)
-        while not self._over.wait(each):
-            say()
-
-    def _write(self) -> None:
-        try:
-            self._stream.write(f"streamproof: {self._said() or self._starting}\n")
-            self._stream.flush()
-        except OSError:
-            self._over.set()  # Nobody reads it any more.
+        while not self._over.wait(min(_TICK, self._alive)):
+            self._redraw()
 
     def _redraw(self) -> None:
-        said = self._said()
-        if said:
-            with self._drawing:
-                self._draw(said)
+        with self._drawing:
+            self._draw(self._said() or self._starting)
 
     def _said(self) -> str:
         if self._newest is None:

@@ -43,7 +43,8 @@ def draw_run(
 
     file = output or _beside(folder)
     _refuse_within_certificates(file, svg)
-    page = run_page(description, history, judgement, folder, not_judged)
+    remark = f"These are the verdicts on record. They could not be judged again: {not_judged}" if not_judged else ""
+    page = run_page(description, history, judgement, folder, remark)
     if svg is not None:
         if not page.diagrams:
             raise Unsupported(f"{folder} has no diagram to write to {svg}. {page.undrawn}")

@@ -20,15 +20,33 @@ _WORTH_A_LINE: Final = 2.0
 """Seconds that are over before somebody wonders."""
 _TICK: Final = 1.0
 _CLEAR: Final = "\r\x1b[K"
+ALIVE: Final = 60.0
+"""Seconds after which a line says so where no terminal shows it."""
+Heard = Callable[[str], None]
+"""Told of the line each time that it is another one: who else shows it."""
 
 
 class LiveLine:
-    """Redraws one line of `stream`, on a terminal only, and leaves nothing behind. Use it as a context manager."""
+    """Redraws one line of `stream` where that is a terminal, and leaves nothing behind. In a pipe or a file it is
+    written every minute, as a line of its own. Use it as a context manager."""
 
-    def __init__(self, stream: TextIO, starting: str) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        starting: str,
+        heard: Heard | None = None,
+        alive: float = ALIVE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stream = stream
         self._starting = starting
         self._shown = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._heard = heard
+        self._alive = alive
+        self._clock = clock
+        self._write_at = clock() + alive
+        self._gone = False
+        """Whether nobody reads it any more."""
 
     def __enter__(self) -> Self:
         self._draw(self._starting)
@@ -38,14 +56,24 @@ class LiveLine:
         self._draw("")
 
     def _draw(self, text: str) -> None:
-        if not self._shown:
+        if text and self._heard is not None:
+            self._heard(text)
+        if self._shown:
+            width = shutil.get_terminal_size().columns
+            self._put(_CLEAR + text[: max(0, width - 1)])
+        elif text and self._clock() >= self._write_at:
+            # Where it cannot be redrawn, it is written anew.
+            self._write_at = self._clock() + self._alive
+            self._put(f"streamproof: {text}\n")
+
+    def _put(self, text: str) -> None:
+        if self._gone:
             return
-        width = shutil.get_terminal_size().columns
         try:
-            self._stream.write(_CLEAR + text[: max(0, width - 1)])
+            self._stream.write(text)
             self._stream.flush()
         except OSError:
-            self._shown = False  # A terminal that has gone away is no reason to end what is being done.
+            self._gone = True  # A terminal that has gone away is no reason to end what is being done.
 
 
 class WorkingLine(LiveLine):
@@ -85,11 +113,15 @@ class ProgressLine(LiveLine):
     """That of a run."""
 
     def __init__(
-        self, stream: TextIO, starting: str, deadline: Duration, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO,
+        starting: str,
+        deadline: Duration,
+        clock: Callable[[], float] = time.monotonic,
+        heard: Heard | None = None,
     ) -> None:
-        super().__init__(stream, starting)
+        super().__init__(stream, starting, heard, clock=clock)
         self._deadline = deadline.seconds
-        self._clock = clock
         self._first_event: float | None = None
         self._next = 0.0
 
@@ -98,7 +130,7 @@ class ProgressLine(LiveLine):
         now = self._clock()
         if live.offered and self._first_event is None:
             self._first_event = now
-        if self._shown and now >= self._next:
+        if now >= self._next:
             self._next = now + _EVERY
             self._draw(self.line(live, now))
 
@@ -117,6 +149,6 @@ class ProgressLine(LiveLine):
         return " · ".join(parts)
 
 
-def of_run(scenario: Scenario, where: str) -> ProgressLine:
+def of_run(scenario: Scenario, where: str, heard: Heard | None = None) -> ProgressLine:
     """The line of a run that is about to start there."""
-    return ProgressLine(sys.stderr, f"starting {where}", scenario.deadline)
+    return ProgressLine(sys.stderr, f"starting {where}", scenario.deadline, heard=heard)

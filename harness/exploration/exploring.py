@@ -68,6 +68,8 @@ class Explored:
     usual: bool = True
     """Whether it tried what a search tries unless told otherwise: crashes one at a time, and crashes drawn at random,
     in a small world."""
+    goes_on: bool = False
+    """Whether this is how far it has come, and it has not ended."""
 
     @property
     def power(self) -> SearchPower | str:
@@ -80,11 +82,11 @@ class Explored:
 
     @property
     def exit_status(self) -> ExitStatus | None:
-        """None: it was interrupted before it had found anything."""
+        """None: it was interrupted, or goes on, and has found nothing so far."""
         statuses = self.findings.statuses
         if statuses[Status.VIOLATED]:
             return ExitStatus.VIOLATED
-        if self.findings.interrupted:
+        if self.findings.interrupted or self.goes_on:
             return None
         if self.exhaust and not all(one.proves for one in statements(self.bench, self.findings)[:2]):
             return ExitStatus.UNKNOWN
@@ -129,6 +131,7 @@ def explore(
     errors: int = 0,
     show: Callable[[SearchFindings], None] = _nothing,
     say: Callable[[str], None] = _nothing,
+    come_to: Callable[[Explored], None] = _nothing,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
 
@@ -137,7 +140,7 @@ def explore(
     every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
     something new, which are varied, and to which is added. `errors`: so many schedules more, or a quarter of the
     seconds, seek the largest error where a claim bounds one, at the scenario's own sizes. `show` is told of what is
-    found while it goes on, and `say` of what comes after.
+    found while it goes on, and `say` of what comes after; `come_to` is told of all of it, each time that there is more.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -157,7 +160,22 @@ def explore(
     if corpus is not None:
         plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
     in_order = exhaust or corpus is not None
-    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=show)
+    before = None if own is None else own.scenario
+    usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)
+    kept: list[KeptViolation] = []
+
+    def so_far(findings: SearchFindings) -> None:
+        come_to(
+            Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, usual=usual, goes_on=True)
+        )
+
+    def shown(findings: SearchFindings) -> None:
+        show(findings)
+        so_far(findings)
+
+    findings = search(
+        bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=shown
+    )
     found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
     largest = None
     if errors and not findings.interrupted and measures(bench):
@@ -165,7 +183,6 @@ def explore(
         largest = _largest(seeking, errors, kinds, budget, say)
         findings.interrupted = largest.interrupted
         found += [(sought, seeking, violation) for violation in _new_kinds(findings, largest)]
-    kept: list[KeptViolation] = []
     for of, at, violation in found:
         say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
         try:
@@ -178,10 +195,9 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(KeptViolation(violation, shrunk, file, content))
+        so_far(findings)
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
-    before = None if own is None else own.scenario
-    usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)
     return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual)
 
 

@@ -78,6 +78,8 @@ class SearchDocument(msgspec.Struct, frozen=True):
     random: RandomSample
     counterexamples: tuple[dict[str, Any], ...]
     exit_status: int | None
+    goes_on: bool = False
+    """Whether the search had not ended when this was said."""
 
 
 def search_document(file: Path, found: Any) -> SearchDocument:

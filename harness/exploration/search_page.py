@@ -89,7 +89,7 @@ def search_html(document: SearchDocument, file: Path, registry: Registry) -> str
         bound=[fact.text for fact in document.said if fact.label == "bound"],
         commands=(
             ("search again", f"streamproof explore {shlex.quote(_asked(document))} --seed {document.seed}"),
-            ("draw it again", f"streamproof report {named}"),
+            *([] if document.goes_on else [("draw it again", f"streamproof report {named}")]),
         ),
     )
 

@@ -57,6 +57,8 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
+    if explored.goes_on:
+        ended = " so far"
     where = (
         f"{counted(findings.jobs, 'core')} of {findings.master}" if findings.master else counted(findings.jobs, "job")
     )

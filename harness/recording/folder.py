@@ -18,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +34,7 @@ from ..core.errors import (
     nearest,
 )
 from .claims_and_faults import SavedClaim, SavedFault
+from .framed import FramedRecords
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
@@ -212,6 +213,16 @@ def read_history(path: Path) -> History:
         raise DamagedHistory(f"{path} has neither records.frames nor seal.json; its records are gone")
     records = read_sealed(path) if sealed else list(read_frames(frames))
     return History(records, _read_timeline(path / "timeline.jsonl"), sealed)
+
+
+def read_unfinished(path: Path) -> History:
+    """What a run that is going on has left so far, read from the disk each time that it is gone through; once it is
+    sealed, all of it. Raises DamagedHistory where it has left nothing yet, and as `read_history` does."""
+    try:
+        records: Sequence[Stamped] = FramedRecords(path / "records.frames")
+    except OSError:
+        return read_history(path)
+    return History(records, _read_timeline(path / "timeline.jsonl"), sealed=False)
 
 
 def _read_timeline(path: Path) -> list[TimelineEntry]:

@@ -66,8 +66,9 @@ class FrameWriter:
             raise StorageFailed(f"cannot write {self._path}: {error.strerror}") from error
 
 
-def read_frames(path: Path) -> Iterator[Stamped]:
-    """The whole frames of a file; a frame cut short at the end is what a killed writer leaves, and is passed over.
+def read_frames(path: Path, until: int | None = None) -> Iterator[Stamped]:
+    """The whole frames of a file, or of its first `until` bytes; a frame cut short at the end is what a killed writer
+    leaves, and is passed over.
 
     Raises DamagedHistory where a frame is altered, UnknownHistoryVersion for a file of another version.
     """
@@ -81,7 +82,7 @@ def read_frames(path: Path) -> Iterator[Stamped]:
                     f"{path} has frame format {magic[7:8]!r}; this streamproof reads {MAGIC[7:8]!r}"
                 )
             raise DamagedHistory(f"{path} does not begin as a file of records does; it was altered or is not one")
-        place, size = len(MAGIC), path.stat().st_size
+        place, size = len(MAGIC), path.stat().st_size if until is None else until
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             length, crc = _HEAD.unpack(head)
             if place + _HEAD.size + length > size:

@@ -80,7 +80,11 @@ class SealedRecords(Sequence[Stamped]):
     def __getitem__(self, index: slice) -> Sequence[Stamped]: ...
     def __getitem__(self, index: int | slice) -> Stamped | Sequence[Stamped]:
         if isinstance(index, slice):
-            return list(self)[index]
+            places = range(len(self))[index]
+            if places.step != 1:
+                return list(self)[index]
+            # Only what is wanted is kept.
+            return list(islice(self, places.start, places.stop))
         place = range(len(self))[index]
         return next(islice(self, place, None))
 

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,6 +38,8 @@ from .determinism import beginning
 from .failed_oracles import kept
 from .judgement import Judgement, examine_operators, judge_history
 
+_FLUSHED_EVERY = 1.0
+"""Seconds."""
 _runs = count(1)
 """The runs of this process."""
 
@@ -90,7 +93,7 @@ def run_named(
             recorder,
             registry.faults,
             path.resolve(),
-            show,
+            _readable_meanwhile(recorder, show),
             references,
             passed,
             patience,
@@ -103,6 +106,20 @@ def run_named(
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
     judgement = write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)
+
+
+def _readable_meanwhile(recorder: RunFolder, show: Callable[[Live], None]) -> Callable[[Live], None]:
+    """`show`, and once a second what was recorded goes to the disk, for who reads it there meanwhile."""
+    flushed = time.monotonic()
+
+    def shown(live: Live) -> None:
+        nonlocal flushed
+        show(live)
+        if time.monotonic() - flushed >= _FLUSHED_EVERY:
+            recorder.flush()
+            flushed = time.monotonic()
+
+    return shown
 
 
 def _makes(named: Named, registry: Registry) -> str:

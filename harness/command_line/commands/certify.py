@@ -21,10 +21,12 @@ from ..leftovers import reap_silently
 from ..options import SEED, Json
 from ..output import complain, print_json, show
 from ..registered import registered
+from ..watching.watch import Watch, Watched
 
 if TYPE_CHECKING:
     from ...certifying.campaign import Certified
     from ...certifying.certificate import Certificate
+    from ..campaign_line import CertifyingLine
 
 
 def certify_command(
@@ -138,6 +140,7 @@ def certify_command(
             show_default=False,
         ),
     ] = None,
+    watched: Watched = False,
     as_json: Json = False,
 ) -> ExitStatus:
     """Crash a query at every crash point: a certificate of what it promises, or the smallest schedule that refutes it.
@@ -156,7 +159,6 @@ def certify_command(
         on_spark,
         usual_workload,
     )
-    from ..campaign_line import CertifyingLine
     from ..clusters import make_spark_cluster
 
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -165,7 +167,7 @@ def certify_command(
         raise typer.BadParameter("--spark and --python both say which Spark it runs on: give one of them")
     if continued is not None:
         _refuse_beside_continue(context)
-        return _go_on(continued, minutes, runs, goes_on, as_json)
+        return _go_on(continued, minutes, runs, goes_on, watched, as_json)
     if name is None:
         raise typer.BadParameter("say what is to be certified, as module:attribute; or --continue FOLDER")
     registry = registered()
@@ -182,7 +184,7 @@ def certify_command(
     path = new_folder(subject.query.name) if folder is None else folder
     check_unused(path)
     reap_silently()
-    with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
+    with _saying_how_to_go_on(), _watched_line(watched, path) as line:
         certified = campaign.certify(
             subject.query,
             claimed,
@@ -200,7 +202,7 @@ def certify_command(
     return _certified(certified, as_json)
 
 
-_BESIDE_CONTINUE = frozenset({"continued", "minutes", "runs", "goes_on", "as_json"})
+_BESIDE_CONTINUE = frozenset({"continued", "minutes", "runs", "goes_on", "watched", "as_json"})
 
 
 def _refuse_beside_continue(context: typer.Context) -> None:
@@ -213,12 +215,13 @@ def _refuse_beside_continue(context: typer.Context) -> None:
             raise typer.BadParameter(f"{said} was said when the campaign was begun: leave it out beside --continue")
 
 
-def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool, as_json: bool) -> ExitStatus:
+def _go_on(
+    folder: Path, minutes: float | None, runs: int | None, goes_on: bool, watched: bool, as_json: bool
+) -> ExitStatus:
     from ...certifying import campaign
     from ...certifying.budget import Budget
     from ...certifying.certificate import read_certificate
     from ...certifying.continuing import read_earlier, subject_of
-    from ..campaign_line import CertifyingLine
     from ..clusters import make_spark_cluster
 
     registry = registered()
@@ -230,7 +233,7 @@ def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool,
     chosen = make_spark_cluster(str(before.cluster.get("cluster")))
     reap_silently()
     try:
-        with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
+        with _saying_how_to_go_on(), _watched_line(watched, folder) as line:
             certified = campaign.go_on(
                 folder, query, workload=fed, cluster=chosen, registry=registry, budget=budget, show=line.show
             )
@@ -238,6 +241,16 @@ def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool,
         complain(str(error))
         certified = campaign.Certified(folder, read_certificate(folder))
     return _certified(certified, as_json)
+
+
+@contextlib.contextmanager
+def _watched_line(watched: bool, folder: Path) -> Iterator[CertifyingLine]:
+    """The live line of a campaign, and its live view."""
+    from ..campaign_line import CertifyingLine
+
+    with Watch(watched, complain) as watch, CertifyingLine(sys.stderr, "starting Spark", watch.heard) as line:
+        watch.campaign(folder)
+        yield line
 
 
 @contextlib.contextmanager

@@ -5,30 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 import typer
 from rich.text import Text
 
-from ...contracts.scaling import scaled_down
 from ...core.errors import ExitStatus
-from ...core.verdicts import Status
-from ...judging.exercised import Activity
 from ..completion import complete_scenario
 from ..ending import INTERRUPTED
 from ..options import SEED, Json
-from ..output import print_json, show
+from ..output import complain, print_json, show
 from ..progress_line import working
 from ..registered import registered
+from ..watching.watch import Watch, Watched
 
 if TYPE_CHECKING:
-    from ...exploration.exploring import Explored
-    from ...exploration.largest_errors import LargestErrors
     from ...exploration.mutants import TriedMutant
-    from ...exploration.power import SearchPower
     from ...exploration.search import SearchBudget
 
 SCHEDULES: Final = 1_000
@@ -146,6 +139,7 @@ def explore_command(
         Path | None,
         typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
     ] = None,
+    watched: Watched = False,
     as_json: Json = False,
 ) -> int:
     """Search the simulator for crashes that break a scenario's claims, and shrink what is found.
@@ -154,6 +148,7 @@ def explore_command(
     another each night: --seconds 28800 --seed $(date +%Y%m%d). Ctrl-C ends it, and prints and keeps what it has found.
     """
     from ...exploration import exploring
+    from ...exploration.documenting import document_of
     from ...exploration.largest_errors import SCHEDULES as SCHEDULES_FOR_ERRORS
     from ...exploration.search import SearchBudget
     from ...exploration.sizes import brought_down, with_events
@@ -165,9 +160,9 @@ def explore_command(
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        rest = own_sizes or errors is not None or corpus is not None or output is not None
+        rest = own_sizes or errors is not None or corpus is not None or output is not None or watched
         if pairs or exhaust or faults or for_spark or rest:
-            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --errors, --corpus and --output"
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --errors, --corpus, --output and --watch"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -184,7 +179,7 @@ def explore_command(
     registry = registered()
     own = registry.scenario(name)
     named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
-    with SearchLine(sys.stderr, budget) as line:
+    with Watch(watched, complain) as watch, SearchLine(sys.stderr, budget, watch.heard) as line:
         found = exploring.explore(
             named,
             registry,
@@ -202,9 +197,11 @@ def explore_command(
             errors=(0 if exhaust else SCHEDULES_FOR_ERRORS) if errors is None else errors,
             show=line.show,
             say=line.say,
+            come_to=watch.search,
         )
+        watch.search(found)
     if as_json:
-        print_json(_document(found))
+        print_json(document_of(found))
     else:
         show(search_screen(view_of_search(found)))
     return INTERRUPTED if found.exit_status is None else found.exit_status
@@ -227,114 +224,6 @@ def _explore_mutants(
     if any(one.found is None for one in tried):
         return ExitStatus.VIOLATED
     return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
-
-
-def _document(explored: Explored) -> dict[str, Any]:
-    """What `explore --json` prints."""
-    from ...exploration.exhausting import not_covered, statements
-    from ...exploration.plans import DRAWN
-    from ...exploration.search_document import FORMAT, VERSION
-    from ...exploration.telling import view_of_search
-
-    findings, view = explored.findings, view_of_search(explored)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "head": asdict(view.head),
-        "said": [asdict(fact) for fact in view.facts],
-        "course": msgspec.to_builtins(findings.course.points(findings)),
-        "drawn": DRAWN if findings.random_held + findings.random_violated + findings.random_unknown else None,
-        "scenario": explored.named.name,
-        "origin": explored.named.origin,
-        "seed": explored.bench.seed,
-        "events": explored.scenario.workload.events,
-        "scaled": None if explored.own is None else list(scaled_down(explored.own, explored.scenario)),
-        "claims": [str(guarantee) for guarantee in explored.bench.claims],
-        "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
-        "schedules": findings.tried,
-        "exhausted": findings.exhausted,
-        "interrupted": findings.interrupted,
-        "seconds": round(findings.seconds, 3),
-        "jobs": findings.jobs,
-        "spark_master": findings.master or None,
-        "lost": {"schedules": findings.lost, "workers": dict(findings.losses.most_common())},
-        "cut_short": findings.cut_short or None,
-        "verdicts": {str(status): findings.statuses[status] for status in Status},
-        "violated": [
-            {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
-            for kind, count in findings.kinds.most_common()
-        ],
-        "judged_plainly": findings.judged,
-        "power": _power_document(explored.power),
-        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
-        "untried": [str(mechanism) for mechanism in explored.untried],
-        "unknown": dict(findings.reasons.most_common()),
-        "largest_error": None if explored.errors is None else _errors_document(explored.errors),
-        "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
-        "pairs": None
-        if findings.pairs is None
-        else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
-        "alike": {address: list(others) for address, others in findings.alike.items()},
-        "corpus": None if explored.corpus is None else asdict(explored.corpus),
-        "whole_runs": findings.whole_runs or None,
-        "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
-        "not_covered": list(not_covered(explored.bench.seed)) if explored.exhaust else None,
-        "random": {
-            "held": findings.random_held,
-            "violated": findings.random_violated,
-            "unknown": findings.random_unknown,
-            "at_most": findings.bound,
-            "confidence": 0.95,
-        },
-        "counterexamples": [
-            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
-            for kept in explored.kept
-        ],
-        "exit_status": None if explored.exit_status is None else int(explored.exit_status),
-    }
-
-
-def _power_document(power: SearchPower | str) -> dict[str, Any]:
-    if isinstance(power, str):
-        return {"not_measured": power}
-    measured = power.measured
-    return {
-        "found": power.found,
-        "changes": power.tried,
-        "places": measured.places,
-        "by": {str(how): count for how, count in power.by.items()},
-        "without_failure": power.calm,
-        "schedules": power.schedules,
-        "scenario": measured.scenario,
-        "events": measured.events,
-        "seed": measured.seed,
-        "day": measured.day,
-        "version": measured.version,
-    }
-
-
-def _errors_document(found: LargestErrors) -> dict[str, Any]:
-    """The schedule is that of the first of the amounts."""
-    from ...recording.claims_and_faults import SavedFault
-
-    return {
-        "ratio": found.ratio,
-        "schedules": found.tried,
-        "faults": [str(fault) for fault in found.schedule],
-        "saved_faults": [msgspec.to_builtins(SavedFault.of(fault)) for fault in found.schedule],
-        "seed": found.calls[0].trial.seed if found.calls else None,
-        "events": found.bench.scenario.workload.events,
-        "batch": found.bench.scenario.workload.batch,
-        "amounts": [
-            {
-                "guarantee": str(call.guarantee),
-                **msgspec.to_builtins(call.measured),
-                "ratio": call.measured.ratio,
-                "faults": [str(fault) for fault in call.trial.schedule],
-            }
-            for call in found.calls
-        ],
-    }
 
 
 def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[Text]:

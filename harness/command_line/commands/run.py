@@ -16,6 +16,7 @@ from ..leftovers import reap_silently
 from ..options import SEED, Json
 from ..output import complain, print_json, print_text, show
 from ..registered import registered
+from ..watching.watch import Watch, Watched
 
 _FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
 
@@ -56,6 +57,7 @@ def run_command(
         ),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Draw each run as well: report.html in its folder.")] = False,
+    watched: Watched = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and start nothing.")] = False,
     as_json: Json = False,
 ) -> ExitStatus:
@@ -92,14 +94,16 @@ def run_command(
         reap_silently()
     statuses = set()
     session: Session = context.obj
-    with chosen.kept_warm(folder) if several else contextlib.nullcontext(chosen) as used:
+    warm = chosen.kept_warm(folder) if several else contextlib.nullcontext(chosen)
+    with Watch(watched, complain) as watch, warm as used:
         for number, named in enumerate(scenarios):
             run_id = new_run_id(named.name)
             path = folder or Path("runs") / run_id
             if folder is not None and several:
                 path = folder / run_id
             session.begins(path)
-            with of_run(named.scenario, place(chosen.describe(named.scenario))) as line:
+            watch.run(path)
+            with of_run(named.scenario, place(chosen.describe(named.scenario)), watch.heard) as line:
                 finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
             statuses.add(finished.judgement.exit_status)
             if as_json:

@@ -45,6 +45,7 @@ from .spacetime_drawing import Drawing, drawing
 
 HAPPENINGS: Final = 400
 """Entries of the timeline that are listed."""
+NOT_EXECUTED: Final = "There is no diagram of space and time: nothing was executed again."
 DIAGRAMS: Final = 3
 """Faults around which a diagram is drawn."""
 
@@ -107,8 +108,8 @@ class RunPage:
     diagrams: tuple[FaultDiagram, ...]
     undrawn: str
     """What is not drawn, and why; empty where there is nothing to say."""
-    not_judged: str
-    """Why it could not be judged again, so that the verdicts are those on record; empty where it was."""
+    remark: str
+    """Why the verdicts are not what it was judged to be for this page; empty where they are."""
     digest: str
     batches: tuple[ShownBatch, ...] = ()
     """Of a query."""
@@ -122,10 +123,10 @@ class RunPage:
 
 
 def run_page(
-    description: Description, history: History, judgement: Judgement, folder: Path, not_judged: str = ""
+    description: Description, history: History, judgement: Judgement, folder: Path, remark: str = ""
 ) -> RunPage:
-    """Everything from the record, and from what it comes to when it is judged. `not_judged`: why it could not be, and
-    the judgement is what was recorded."""
+    """Everything from the record, and from what it comes to when it is judged. `remark`: that it was not, and why the
+    judgement rests on no execution."""
     view = view_of_run(description, history, judgement, folder)
     axis = _axis(history)
     rerun = judgement.collation.reexecution
@@ -134,7 +135,7 @@ def run_page(
         schedule = [fault.fault() for fault in description.schedule]
     except InvalidScenario as error:
         raise DamagedHistory(f"{folder / 'scenario.json'} cannot be read: {error}") from error
-    diagrams, undrawn = diagrams_of(history, judgement)
+    diagrams, undrawn = ([], NOT_EXECUTED) if remark else diagrams_of(history, judgement)
     happenings = [Happening(entry.stamp.at, said) for entry in history.timeline for said in [_said(entry)] if said]
     happenings.sort(key=lambda one: one.at)
     several = len(description.schedule) > 1
@@ -154,10 +155,10 @@ def run_page(
         tuple(bars_of(description, history, judgement)),
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),
-        _no_latency(rerun is None, latency is None, bool(not_judged)),
+        _no_latency(rerun is None, latency is None, bool(remark)),
         tuple(diagrams),
-        undrawn if not not_judged else "There is no diagram of space and time: nothing could be executed again.",
-        not_judged,
+        undrawn,
+        remark,
         judgement.digest,
         tuple(batches[:BATCHES]),
         max(0, len(batches) - BATCHES),
@@ -269,9 +270,9 @@ def findings_on_page(
         )
 
 
-def _no_latency(black_box: bool, none: bool, not_judged: bool) -> str:
-    if not_judged:
-        return "Latency is not drawn: nothing could be executed again, which says what an output was made of."
+def _no_latency(black_box: bool, none: bool, not_executed: bool) -> str:
+    if not_executed:
+        return "Latency is not drawn: nothing was executed again, which says what an output was made of."
     if black_box:
         return "Latency is not drawn: of a black box, nothing says which input an output is of."
     return "Latency is not drawn: nothing that was delivered is made of an input alone." if none else ""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streamproof.harness.core.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
 from streamproof.harness.core.model import Event
 from streamproof.harness.recording import sealed
+from streamproof.harness.recording.framed import FramedRecords
 from streamproof.harness.recording.frames import FrameWriter, read_frames
 from streamproof.harness.recording.history import of
 from streamproof.harness.recording.records import (
@@ -180,3 +181,35 @@ def test_a_value_that_no_record_can_hold_is_the_operators_mistake(tmp_path: Path
         writer.append(Stamped(2, Offered("source-0", [Event("source-0", 2, "k", 1 << 64, 2)])))
     writer.close()
     assert [stamped.at for stamped in read_frames(tmp_path / "records.frames")] == [1]
+
+
+def ended(count: int) -> list[Stamped]:
+    return [Stamped(number, Ended("count-0", number, {"source-0": [1]})) for number in range(count)]
+
+
+def test_records_that_are_still_written_are_read_as_they_were_when_somebody_began_to_look(tmp_path: Path) -> None:
+    records, path = ended(6), tmp_path / "records.frames"
+    writer = FrameWriter(path)
+    for record in records[:4]:
+        writer.append(record)
+    writer.flush()
+    looked = FramedRecords(path)
+    for record in records[4:]:
+        writer.append(record)
+    writer.close()
+    assert list(looked) == records[:4]
+    assert looked == records[:4]
+    assert list(of(looked, Ended)) == records[:4]
+    assert FramedRecords(path) == records
+    # A frame of which half was there.
+    path.write_bytes(path.read_bytes()[:-3])
+    assert FramedRecords(path) == records[:5]
+
+
+@pytest.mark.parametrize("part", [slice(-1, None), slice(2, 5), slice(5, 2), slice(None, None, 2), slice(0, 99)])
+def test_a_part_of_what_is_on_the_disk_is_that_part(part: slice, tmp_path: Path) -> None:
+    records = ended(7)
+    path = written(records, tmp_path)
+    seal(records, tmp_path)
+    assert list(FramedRecords(path)[part]) == records[part]
+    assert list(SealedRecords(tmp_path)[part]) == records[part]

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from browsers import CHROMIUM
 from certified import crash_at, trial, unsealed
 from streamproof.harness.certifying.certificate import with_conclusion, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
@@ -83,19 +82,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
             "search": folder / "searched.html",
             "comparison": folder / "comparison.html",
         }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # The pages are our own, and a container's root can have no sandbox.
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            yield launched
-        finally:
-            launched.close()
 
 
 Open = Callable[..., Any]

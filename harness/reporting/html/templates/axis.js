@@ -142,5 +142,7 @@
     axis.scrollIntoView({ block: "center" });
     axis.focus({ preventScroll: true });
   });
+  // Who puts this page in the place of another one shows what was shown there.
+  axis.addEventListener("span", (event) => show(...event.detail));
   show(...whole);
 })();
