@@ -4,7 +4,7 @@ by its number (AF-Stream, sections 3.4.2 and 3.4.3)."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
@@ -69,10 +69,15 @@ class NumbersSeen:
                 if seen[number] == speaker:
                     del seen[number]
 
-    def save(self, without: Mapping[int, set[int]]) -> dict[int, list[tuple[int, int]]]:
-        """What has been seen, but for these."""
+    def save(self, waiting: Iterable[tuple[int, list[Event]]]) -> dict[int, list[tuple[int, int]]]:
+        """What has been seen, but for what waits, by the place of its channel."""
+        without: dict[int, set[int]] = {place: set() for place in self._seen}
+        if without:
+            for place, events in waiting:
+                if place in without:
+                    without[place].update([event.seq for event in events])
         return {
-            place: [(number, by) for number, by in seen.items() if number not in without.get(place, ())]
+            place: [(number, by) for number, by in seen.items() if number not in without[place]]
             for place, seen in self._seen.items()
         }
 
