@@ -25,6 +25,7 @@ class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
     need not rise, so those before it are those that were sent before it."""
 
     flow = Flow.UPSTREAM
+    cumulative = True
 
     upto: int
 
@@ -171,12 +172,15 @@ class Unacknowledged(AtWork, Log):
 
     def _drop(self, kept: deque[list[Event]], upto: int) -> bool:
         """What went out up to the event with this number, if that is there."""
-        if not kept or kept[0][-1].seq != upto:
-            # As a rule what goes out together is received together.
-            if not any(event.seq == upto for events in kept for event in events):
-                return False
+        # As a rule what goes out together is received together.
+        if any(events[-1].seq == upto for events in kept):
+            while kept[0][-1].seq != upto:
+                self.count -= len(kept.popleft())
+        elif any(event.seq == upto for events in kept for event in events):
             while all(event.seq != upto for event in kept[0]):
                 self.count -= len(kept.popleft())
+        else:
+            return False
         first = kept.popleft()
         place = next(place for place, event in enumerate(reversed(first)) if event.seq == upto)
         self.count -= len(first) - place

@@ -29,6 +29,7 @@ from ....protocol.starting import starting_point
 from ....protocol.stores import CheckpointStore, FencedOff, put
 from ....recording.records import Record, Refused
 from ..control.run_messages import Route, StartSlice, Welcome
+from .outgoing import Outgoing
 
 T = TypeVar("T")
 
@@ -121,6 +122,7 @@ class NodeAgent:
         """Those over which the peer has opened the channel from here, by the connection that there is now. Before, it
         must not hear what it would take for the answer, such as the end of a replay that an earlier connection began:
         that is lost, as with the connection."""
+        self._outgoing = Outgoing(exact=bool(armed))
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -408,6 +410,8 @@ class NodeAgent:
 
     def arrive(self, address: Address, taken: int) -> bool:
         if self._awaited(address, taken):
+            # What was sent before the point outlives a crash at it.
+            self._outgoing.flush()
             self._around.arrive(address, taken, self._exact(address))
         return True
 
@@ -430,13 +434,14 @@ class NodeAgent:
         writer = self._links.get(link)
         if writer is None or writer.is_closing() or (message.flow is Flow.DOWNSTREAM and link not in self._opened):
             return
-        writer.write(frame(message))
+        self._outgoing.send(writer, message)
 
     def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
         """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no
         heartbeat either; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
         if self.relay is not None or not self._awaited(address, taken):
             return False
+        self._outgoing.flush()
         writer = self._links.get((address.actor, to, incarnation))
         if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > 0:
             return False
