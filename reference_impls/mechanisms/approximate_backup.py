@@ -254,18 +254,26 @@ class ApproximateBackups(AtWork):
         """Whether an item must never be lost: a punctuation, or feedback."""
         return up in self.fed_back or (self.punctuated and self.operator.punctuation(event))
 
+    def crowded(self) -> bool:
+        """If more came in, what waits would have to be backed up: it is cheaper to let it wait with its sender. Where
+        all of it is backed up anyway, the more comes in at once the better."""
+        return self.allowed.l > 0 and self._more_wait_than(self.allowed.l / 2)
+
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
-        loose, precious = 0, False
-        for one in self._loose():
-            loose += len(one.events)
-            precious = precious or one.precious
-            if loose > self.allowed.l:
-                break
-        fits = loose <= self.allowed.l
-        if not fits or precious:
+        fits = not self._more_wait_than(self.allowed.l)
+        if not fits or any(one.precious for one in self._loose()):
             self.save_all()
         self._acknowledge(fits)
+
+    def _more_wait_than(self, most: float) -> bool:
+        """Of items that are not safe."""
+        count = 0
+        for one in self._loose():
+            count += len(one.events)
+            if count > most:
+                return True
+        return False
 
     def _loose(self) -> Iterable[_Pending]:
         return (one for one in self.pending if not one.safe)
