@@ -107,6 +107,7 @@ class CoordinatorMachine:
 
     replica = 0
     taken = 0
+    crowded = False
 
     def __init__(self, spec: CoordinatorSpec) -> None:
         self.spec = spec

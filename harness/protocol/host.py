@@ -60,6 +60,10 @@ class Actor(Protocol):
     @property
     def spec(self) -> Wiring: ...
 
+    @property
+    def crowded(self) -> bool:
+        """Whether it should be given nothing more from upstream for now."""
+
     def on(self, given: Input) -> list[Effect]: ...
 
 

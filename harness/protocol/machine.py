@@ -65,6 +65,10 @@ class Slice(Protocol):
     taken: int
     """Events that this incarnation has taken (a source: offered) so far."""
 
+    @property
+    def crowded(self) -> bool:
+        """Whether it should be given nothing more from upstream for now."""
+
     def on(self, given: Input) -> list[Effect]:
         """Take one input; return what must be done about it, in order.
 
@@ -143,6 +147,7 @@ class Machine:
         self._after_time = self.hooks("time_passed")
         self._after_taking = self.hooks("took")
         self._after_input = self.hooks("handled")
+        self._crowding = self.hooks("crowded")
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -155,6 +160,11 @@ class Machine:
         for handled in self._after_input:
             handled()
         return effects
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a mechanism would rather have nothing more come in from upstream for now."""
+        return any(crowded() for crowded in self._crowding)
 
     def hooks(self, name: str) -> Sequence[Callable[..., Any]]:
         """Those of the attached mechanisms that define a hook, in their order."""

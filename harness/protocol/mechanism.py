@@ -201,6 +201,11 @@ class AtWork:
     def time_passed(self) -> None:
         """Event time may have come further, without an event."""
 
+    def crowded(self) -> bool:
+        """Whether so much waits that its host should take nothing more from upstream for now: it stays with its sender.
+        Not to be said where what would let the slice go on may be among what is held back so."""
+        return False
+
     # Work
 
     def left(self) -> int:

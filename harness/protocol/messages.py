@@ -46,6 +46,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every message has."""
 
     flow: ClassVar[Flow]
+    cumulative: ClassVar[bool] = False
+    """Whether one says again all that those of its kind before it said, on the same channel."""
 
     incarnation: int
     """Of the sender."""
@@ -156,6 +158,7 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     """Events up to sequence number `upto` will never be asked for again."""
 
     flow = Flow.UPSTREAM
+    cumulative = True
 
     upto: int
 

@@ -20,7 +20,7 @@ sections 3.4 to 3.6).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import inf
@@ -254,22 +254,37 @@ class ApproximateBackups(AtWork):
         """Whether an item must never be lost: a punctuation, or feedback."""
         return up in self.fed_back or (self.punctuated and self.operator.punctuation(event))
 
+    def crowded(self) -> bool:
+        """If more came in, what waits would have to be backed up: it is cheaper to let it wait with its sender. Where
+        all of it is backed up anyway, the more comes in at once the better."""
+        return self.allowed.l > 0 and self._more_wait_than(self.allowed.l / 2)
+
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
-        loose = self._loose() if self.pending else []
-        fits = sum([len(one.events) for one in loose]) <= self.allowed.l
-        if not fits or any(one.precious for one in loose):
+        fits = not self._more_wait_than(self.allowed.l)
+        if not fits or any(one.precious for one in self._loose()):
             self.save_all()
         self._acknowledge(fits)
 
-    def _loose(self) -> list[_Pending]:
-        return [one for one in self.pending if not one.safe]
+    def _more_wait_than(self, most: float) -> bool:
+        """Of items that are not safe."""
+        count = 0
+        for one in self._loose():
+            count += len(one.events)
+            if count > most:
+                return True
+        return False
+
+    def _loose(self) -> Iterable[_Pending]:
+        return (one for one in self.pending if not one.safe)
 
     def save_all(self) -> None:
         """Back up all items that wait and are not backed up."""
-        items = [one for one in self.pending if one.saved is None]
-        if not items or self.saving:
+        if self.saving:
             # One after the other: what is durable has to be consecutive.
+            return
+        items = [one for one in self.pending if one.saved is None]
+        if not items:
             return
         id_ = self.machine.next_id()
         saved: list[Any] = []
@@ -282,15 +297,20 @@ class ApproximateBackups(AtWork):
         self.machine.effects.append(PersistItems(Items(self.machine.spec.slice_id, id_, items[-1].last, saved)))
 
     def _acknowledge(self, fits: bool) -> None:
-        waiting = [one for one in self.pending if not one.safe and (one.precious or not fits)]
-        numbers = {number for one in waiting for number in range(one.number, one.last + 1)}
+        waiting: dict[str, int] = {}
+        for pending in self.pending:
+            if not pending.safe and (pending.precious or not fits):
+                # Of each channel what came first: what came after it waits for it.
+                waiting.setdefault(pending.upstream, pending.number)
+                if len(waiting) == len(self.arrived):
+                    break
         for up, arrived in self.arrived.items():
             if not arrived:
                 continue
             upto: dict[int, int] = {}
             while arrived:
                 one = arrived[0]
-                count = _before(one.numbers, numbers)
+                count = _before(one.numbers, waiting[up]) if up in waiting else len(one.numbers)
                 if count:
                     upto[one.speaker] = one.events[count - 1].seq
                 if count < len(one.events):
@@ -348,24 +368,23 @@ class ApproximateBackups(AtWork):
         limit = max(self.thresholds.after(0).gamma, 2 * self.beta) if exact else self.allowed.gamma
         made = max(0, int((limit - outputs) / self.beta)) if limit < inf else NO_LIMIT
         if self.pending[0].safe:
-            return 0 if self._to_be_covered() else min(self._first_of_them(safe=True), made)
+            return 0 if self._to_be_covered() else self._first_of_them(made, safe=True)
         if self.pending[0].precious or exact or self.owed > self.covered:
             return 0
         steps = self._steps()
-        most = min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT)
-        return max(0, min(most, self._first_of_them(safe=False)))
+        return self._first_of_them(min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT), safe=False)
 
-    def _first_of_them(self, *, safe: bool) -> int:
-        """How many of the first that wait are safe; or are not, and may be lost."""
+    def _first_of_them(self, most: int, *, safe: bool) -> int:
+        """How many of the first that wait are safe; or are not, and may be lost. No more than so many."""
         count = 0
         for one in self.pending:
-            if one.safe is not safe or (one.precious and not safe):
+            if count >= most or one.safe is not safe or (one.precious and not safe):
                 break
             within = len(one.events) if safe else self.failures.within(one.events)
             count += within
             if within < len(one.events):
                 break
-        return count
+        return max(0, min(most, count))
 
     def _to_be_covered(self) -> bool:
         """Whether so many items are kept beside the backup that nothing more is taken before one covers them."""
@@ -468,9 +487,7 @@ class ApproximateBackups(AtWork):
         self.outputs.settle(issued.positions)
 
     def save(self) -> Backup:
-        waiting: dict[int, set[int]] = {}
-        for one in self.pending:
-            waiting.setdefault(one.place, set()).update([event.seq for event in one.events])
+        waiting = ((one.place, one.events) for one in self.pending)
         return Backup(self.numbers.save(waiting), self.failures.save())
 
     # Recovering
@@ -561,11 +578,11 @@ class FollowingEach(ApproximateBackups):
         """It has been."""
 
 
-def _before(numbers: Sequence[int], those: set[int]) -> int:
-    """How many come before the first that is one of those."""
-    if not those:
-        return len(numbers)
-    return next((place for place, number in enumerate(numbers) if number in those), len(numbers))
+def _before(numbers: Sequence[int], first: int) -> int:
+    """How many come before the first number that is not below this one. They rise, but for zeros."""
+    if isinstance(numbers, range):
+        return max(0, min(len(numbers), first - numbers.start))
+    return next((place for place, number in enumerate(numbers) if number >= first), len(numbers))
 
 
 _KEPT: Any = PartialBackup | Saved

@@ -4,7 +4,7 @@ by its number (AF-Stream, sections 3.4.2 and 3.4.3)."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
@@ -25,6 +25,7 @@ class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
     need not rise, so those before it are those that were sent before it."""
 
     flow = Flow.UPSTREAM
+    cumulative = True
 
     upto: int
 
@@ -69,10 +70,15 @@ class NumbersSeen:
                 if seen[number] == speaker:
                     del seen[number]
 
-    def save(self, without: Mapping[int, set[int]]) -> dict[int, list[tuple[int, int]]]:
-        """What has been seen, but for these."""
+    def save(self, waiting: Iterable[tuple[int, list[Event]]]) -> dict[int, list[tuple[int, int]]]:
+        """What has been seen, but for what waits, by the place of its channel."""
+        without: dict[int, set[int]] = {place: set() for place in self._seen}
+        if without:
+            for place, events in waiting:
+                if place in without:
+                    without[place].update([event.seq for event in events])
         return {
-            place: [(number, by) for number, by in seen.items() if number not in without.get(place, ())]
+            place: [(number, by) for number, by in seen.items() if number not in without[place]]
             for place, seen in self._seen.items()
         }
 
@@ -166,12 +172,15 @@ class Unacknowledged(AtWork, Log):
 
     def _drop(self, kept: deque[list[Event]], upto: int) -> bool:
         """What went out up to the event with this number, if that is there."""
-        if not kept or kept[0][-1].seq != upto:
-            # As a rule what goes out together is received together.
-            if not any(event.seq == upto for events in kept for event in events):
-                return False
+        # As a rule what goes out together is received together.
+        if any(events[-1].seq == upto for events in kept):
+            while kept[0][-1].seq != upto:
+                self.count -= len(kept.popleft())
+        elif any(event.seq == upto for events in kept for event in events):
             while all(event.seq != upto for event in kept[0]):
                 self.count -= len(kept.popleft())
+        else:
+            return False
         first = kept.popleft()
         place = next(place for place, event in enumerate(reversed(first)) if event.seq == upto)
         self.count -= len(first) - place

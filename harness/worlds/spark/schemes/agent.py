@@ -29,6 +29,7 @@ from ....protocol.starting import starting_point
 from ....protocol.stores import CheckpointStore, FencedOff, put
 from ....recording.records import Record, Refused
 from ..control.run_messages import Route, StartSlice, Welcome
+from .outgoing import Outgoing
 
 T = TypeVar("T")
 
@@ -121,6 +122,9 @@ class NodeAgent:
         """Those over which the peer has opened the channel from here, by the connection that there is now. Before, it
         must not hear what it would take for the answer, such as the end of a replay that an earlier connection began:
         that is lost, as with the connection."""
+        self._outgoing = Outgoing(exact=bool(armed))
+        self._eased: dict[str, asyncio.Event] = {}
+        """Slices here that had too much to do when somebody looked."""
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -172,6 +176,7 @@ class NodeAgent:
         slice_id, incarnation = start.slice, start.incarnation
         given = Start(incarnation, checkpoint, start.replica, start.initial, start.seed, kept)
         self._host.start(self._make(slice_id), given)
+        self._ease(slice_id)
         self._reach(self._directory.announce(slice_id, incarnation, speaks=False))
         self._up(slice_id, incarnation)
 
@@ -258,6 +263,7 @@ class NodeAgent:
     def _drop(self, slice_id: str) -> None:
         """A slice here must not speak any more: others speak for it."""
         del self._host.slices[slice_id]
+        self._ease(slice_id)
         for link, dial in list(self._dials.items()):
             if link.slice_id == slice_id:
                 dial.cancel()
@@ -370,6 +376,7 @@ class NodeAgent:
             while True:
                 if from_upstream:
                     await self._room(slice_id)
+                    await self._uncrowded(slice_id)
                 body = await read_frame(reader)
                 if body is None or not self._runs(slice_id, incarnation) or self._links.get(link) is not writer:
                     return
@@ -379,6 +386,7 @@ class NodeAgent:
                 if isinstance(message, Open):
                     self._opened.add(link)
                 self._host.deliver(peer, slice_id, message)
+                self._ease(slice_id)
         finally:
             if self._links.get(link) is writer:
                 del self._links[link]
@@ -392,6 +400,16 @@ class NodeAgent:
                     await writer.drain()
                 except ConnectionError:
                     continue
+
+    async def _uncrowded(self, slice_id: str) -> None:
+        """Wait until the slice wants more, or is there no more."""
+        while slice_id in self._host.slices and self._host.slices[slice_id].crowded:
+            await self._eased.setdefault(slice_id, asyncio.Event()).wait()
+
+    def _ease(self, slice_id: str) -> None:
+        """Something has happened in a slice here, or to it."""
+        if slice_id in self._eased:
+            self._eased.pop(slice_id).set()
 
     def _runs(self, slice_id: str, incarnation: int) -> bool:
         machine = self._host.slices.get(slice_id)
@@ -408,6 +426,8 @@ class NodeAgent:
 
     def arrive(self, address: Address, taken: int) -> bool:
         if self._awaited(address, taken):
+            # What was sent before the point outlives a crash at it.
+            self._outgoing.flush()
             self._around.arrive(address, taken, self._exact(address))
         return True
 
@@ -430,13 +450,14 @@ class NodeAgent:
         writer = self._links.get(link)
         if writer is None or writer.is_closing() or (message.flow is Flow.DOWNSTREAM and link not in self._opened):
             return
-        writer.write(frame(message))
+        self._outgoing.send(writer, message)
 
     def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
         """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no
         heartbeat either; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
         if self.relay is not None or not self._awaited(address, taken):
             return False
+        self._outgoing.flush()
         writer = self._links.get((address.actor, to, incarnation))
         if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > 0:
             return False
@@ -467,6 +488,7 @@ class NodeAgent:
             return
         self._passes(slice_id, id_, Side.AFTER)
         self._host.durable(slice_id, id_)
+        self._ease(slice_id)
 
     def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
         self._spawn(self._drop_below(slice_id, incarnation, below))
