@@ -15,7 +15,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import bounded_error
-from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
+from streamproof.harness.core.model import Edge, Event, Operator, Role, Stage, Topology
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.census import census
@@ -29,6 +29,7 @@ from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.approximate import Spread, approximate, shares
+from streamproof.reference_impls.mechanisms.approximate_backup import ApproximateBackup
 from streamproof.reference_impls.mechanisms.receipt import Received, Unacknowledged
 from streamproof.reference_impls.mechanisms.thresholds import Failures, Thresholds, ThresholdWindow, WindowKind
 from streamproof.reference_impls.mutants.approximate import (
@@ -409,6 +410,33 @@ def test_what_is_received_in_parts_is_kept_in_parts() -> None:
     assert after(6) == [4, 8]
     assert after(9) == [4, 8]
     assert after(8) == []
+
+
+@pytest.mark.parametrize(("l", "crowded"), [(8, [False, True, True]), (0, [False, False, False])])
+def test_a_slice_that_waits_for_its_backup_wants_no_more_than_it_may_lose(l: float, crowded: list[bool]) -> None:  # noqa: E741
+    """Where everything is backed up, it wants all that there is, to back it up at once."""
+    subject = approximate(one_total(), theta=4, l=2 * l, gamma=1_000)
+    spec = next(one for one in subject.specs if one.slice_id == "sum-0")
+    assert [setup.thresholds["sum"].after(0).l for setup in _backups(subject)] == [l]
+    machine = OperatorSlice(spec)
+    machine.on(Start(1, None))
+    (up,) = spec.upstream
+    machine.on(Reroute(up, 1))
+    machine.on(Receive(up, Replayed(1)))
+    issued, seen = [], []
+    for first in (1, 5, 9):
+        batch = Batch(1, [Event(up, seq, "k", 1, 0) for seq in range(first, first + 4)])
+        issued += [effect for effect in machine.on(Receive(up, batch)) if isinstance(effect, Persist | PersistItems)]
+        seen.append(machine.crowded)
+    assert seen == crowded
+    for effect in issued:
+        what = effect.checkpoint if isinstance(effect, Persist) else effect.items
+        machine.on(Durable(what.id))
+    assert not machine.crowded
+
+
+def _backups(subject: SchemeSubject) -> list[ApproximateBackup]:
+    return [one for one in subject.setups[Role.OPERATOR].mechanisms if isinstance(one, ApproximateBackup)]
 
 
 def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) -> None:
