@@ -227,7 +227,9 @@ class CollatedSlices:
             found: Callable[[ChannelCount | LongChannelCount], Sequence[tuple[Any, ...]]],
             tell: Callable[..., Evidence],
         ) -> Tally:
-            count = sum(len(found(one)) for one in channels)
+            count = sum([len(found(one)) for one in channels])
+            if not count:
+                return none_of(anomaly)
             return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in found(one)))
 
         return _Outputs(

@@ -96,28 +96,28 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     taken_over: list[tuple[str, int]] = []
     for stamped in history.of(*_TELLING):
         record = stamped.record
-        if isinstance(record, CheckpointDurable):
+        if type(record) is CheckpointDurable:
             durable.add((record.slice, record.incarnation, record.number))
-        elif isinstance(record, Opened):
+        elif type(record) is Opened:
             opened.append(record)
-        elif isinstance(record, Started):
+        elif type(record) is Started:
             if record.restored is not None:
                 # Who took it may have died before it heard that it was durable.
                 durable.add((record.slice, *record.restored))
                 counts[Activity.RESTORE] += 1
             counts[Activity.RESTART] += record.incarnation > shape.initial_ones(record.slice)
-        elif isinstance(record, Restored):
+        elif type(record) is Restored:
             taken_over.append((record.slice, record.incarnation))
-        elif isinstance(record, Promoted):
+        elif type(record) is Promoted:
             promoted.add((record.slice, record.incarnation))
-        elif isinstance(record, InStep):
+        elif type(record) is InStep:
             in_step.setdefault((record.slice, record.incarnation), stamped.at)
-        elif isinstance(record, Worked):
+        elif type(record) is Worked:
             # Each says all that was until then.
             worked[record.slice, record.incarnation] = record
-        elif isinstance(record, Refused):
+        elif type(record) is Refused:
             counts[Activity.FENCE] += 1
-        elif isinstance(record, Adopted):
+        elif type(record) is Adopted:
             counts[Activity.CHANGE] += 1
     counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
@@ -225,6 +225,9 @@ def _sent_again(history: History, shape: SubjectShape) -> int:
 
 def _went_on(history: History, in_step: Mapping[tuple[str, int], int]) -> int:
     """Replicas in step that were lost while another of their slice was in step, and stayed."""
+    if len({slice_id for slice_id, _ in in_step}) == len(in_step):
+        # No slice had another.
+        return 0
     lost = losses(history)
     return sum(
         any(
