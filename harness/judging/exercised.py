@@ -174,7 +174,7 @@ def _replays(
     receivers = {(to, number) for _, _, to, number in made}
     for stamped in history.of(Taken, Delivered):
         record = stamped.record
-        if isinstance(record, Taken):
+        if type(record) is Taken:
             if (record.slice, record.incarnation) not in receivers:
                 continue
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
@@ -201,9 +201,9 @@ def _next_offered(history: History) -> list[int]:
     found: list[int] = []
     for stamped in history.of(Offered, Opened):
         record = stamped.record
-        if isinstance(record, Offered):
+        if type(record) is Offered:
             offered[record.source] = record.events[-1].seq
-        elif isinstance(record, Opened):
+        elif type(record) is Opened:
             found.append(offered.get(record.slice, 0) + 1)
     return found
 
