@@ -294,8 +294,7 @@ class Bench:
 
     def outcome(self, history: History) -> Outcome:
         """What a run has come to."""
-        at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
-        return self._outcome(history, self.judge(history), at_work)
+        return self._outcome(history, self.judge(history), self.subject.at_work(history))
 
     @cached_property
     def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice, pairwise, takewhile
-from operator import eq
+from operator import attrgetter, eq
 from typing import Any, TypeVar
 
 from ..core.model import Event
@@ -27,6 +27,7 @@ microseconds since the run began."""
 _Took = tuple[Sequence[int], Sequence[Derivation | None]]
 """The numbers and derivations of what was taken of one sender, in the order in which it was taken."""
 _NOTHING: _Took = ((), ())
+_seq: Callable[[Event], int] = attrgetter("seq")
 _Opened = Mapping[tuple[str, int, str, int], Sequence[int]]
 """(sender, its incarnation, receiver, its incarnation) -> for each time that it opened the channel, the place of the
 first output that it had to be sent from then on."""
@@ -373,7 +374,3 @@ def _joined(ranges: Sequence[_Range]) -> list[_Range]:
         else:
             joined.append((begin, end))
     return joined
-
-
-def _seq(event: Event) -> int:
-    return event.seq

@@ -85,8 +85,8 @@ class SubjectShape:
         return 1 if slice_id in self.alone else self.replicas
 
 
-def exercised(history: History, shape: SubjectShape) -> Exercised:
-    """How often each mechanism was at work in a run."""
+def exercised(history: History, shape: SubjectShape, *, replays: int | None = None) -> Exercised:
+    """How often each mechanism was at work in a run; with `replays`, of those no more than so many are counted."""
     counts = dict.fromkeys(Activity, 0)
     durable: set[tuple[str, int, int]] = set()
     opened: list[Opened] = []
@@ -128,7 +128,9 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
         counts[Activity.FILTER] += one.dropped
         counts[Activity.MERGE] += one.waited
         counts[Activity.TRIM] += one.trimmed
-    counts[Activity.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
+    counts[Activity.REPLAY] = _replays(history, opened, promoted, shape, replays)
+    if replays is None or counts[Activity.REPLAY] < replays:
+        counts[Activity.REPLAY] += _sent_again(history, shape)
     counts[Activity.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
     return counts
 
@@ -146,6 +148,7 @@ def _replays(
     opened: Sequence[Opened],
     promoted: set[tuple[str, int]],
     shape: SubjectShape,
+    most: int | None,
 ) -> int:
     """Connections on which something was taken that had been made before they were opened. That of an initial
     incarnation to an initial one brings what has waited for it since the beginning, which is no replay."""
@@ -190,7 +193,7 @@ def _replays(
             first = min([event.seq for event in record.rows])
         if first < made.get(link, 0):
             replayed.add(link)
-            if len(replayed) == len(made):
+            if len(replayed) == len(made) or len(replayed) == most:
                 break
     return len(replayed)
 

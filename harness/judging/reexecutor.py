@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
+from operator import attrgetter, is_
 from typing import Final, get_args
 
 import msgspec
@@ -210,6 +210,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
+_incarnation: Final[Callable[[BookEntry], int]] = attrgetter("incarnation")
 _BOOKED: Final[frozenset[type]] = frozenset(get_args(BookEntry))
 """What goes into a slice's book."""
 _EXECUTED_BY: Final = (*get_args(BookEntry), Offered, Kept, InStep, Opened, CheckpointDurable, Changed)
@@ -238,10 +239,6 @@ def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Boo
         else record
         for record in ordered
     ]
-
-
-def _incarnation(entry: BookEntry) -> int:
-    return entry.incarnation
 
 
 def _no_part(error: KeyError, topology: Topology) -> str:
