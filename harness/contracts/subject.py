@@ -413,6 +413,11 @@ class SchemeSubject:
         """How often what it is made of was at work in a run."""
         return exercised(history, self._shape)
 
+    def at_work(self, history: History) -> tuple[Activity, ...]:
+        """What of that was at work at all."""
+        counts = exercised(history, self._shape, replays=1)
+        return tuple([activity for activity, count in counts.items() if count])
+
     def rests_on(self, guarantee: Guarantee, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
         claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name, standings)]

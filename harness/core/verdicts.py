@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -78,6 +79,7 @@ class Tally:
         return f"{self.anomaly} x {self.count:,}"
 
 
+@lru_cache(typed=True)
 def none_of(anomaly: str) -> Tally:
     """It was looked for, and not found."""
     return Tally(anomaly, 0, ())
@@ -85,6 +87,8 @@ def none_of(anomaly: str) -> Tally:
 
 def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
     """Takes no more of `evidence` than it keeps."""
+    if not count:
+        return none_of(anomaly)
     sample = []
     for piece in evidence:
         sample.append(piece)

@@ -294,8 +294,7 @@ class Bench:
 
     def outcome(self, history: History) -> Outcome:
         """What a run has come to."""
-        at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
-        return replace(self._outcome(history, self.judge(history)), at_work=at_work)
+        return self._outcome(history, self.judge(history), self.subject.at_work(history))
 
     @cached_property
     def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:
@@ -333,20 +332,20 @@ class Bench:
             self._trunk.close()
         self._trunk, self.whole_runs = None, why
 
-    def _outcome(self, history: History, verdicts: Sequence[Verdict]) -> Outcome:
+    def _outcome(self, history: History, verdicts: Sequence[Verdict], at_work: tuple[Activity, ...]) -> Outcome:
         struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
         kind = kind_of(verdicts)
         if kind is not None:
-            return Outcome(Status.VIOLATED, struck, kind)
+            return Outcome(Status.VIOLATED, struck, kind, at_work=at_work)
         unclear: list[Reason] = [verdict.unknown for verdict in verdicts if verdict.unknown is not None]
         if not unclear:
-            return Outcome(Status.HOLDS, struck)
+            return Outcome(Status.HOLDS, struck, at_work=at_work)
         essential = next((reason for reason in unclear if reason.why not in _OF_THE_FAULTS), None)
         if essential is not None:
-            return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True)
+            return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True, at_work=at_work)
         if any(reason.why is Why.BEYOND for reason in unclear):
-            return Outcome(Status.UNKNOWN, struck, reason=BEYOND)
-        return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
+            return Outcome(Status.UNKNOWN, struck, reason=BEYOND, at_work=at_work)
+        return Outcome(Status.UNKNOWN, struck, reason=_in_general(history), at_work=at_work)
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..core.lazily import lazily
 from ..core.model import Event
 from ..core.verdicts import Anomaly, Evidence, Tally, none_of, tally
 from ..recording.history import History
@@ -85,11 +85,11 @@ class CollatedSlices:
 
     # The run
 
-    @cached_property
+    @lazily
     def incomplete(self) -> str:
         return why_inconclusive(self._history, self.reexecution)
 
-    @cached_property
+    @lazily
     def stalled(self) -> str:
         return why_stalled(self._history)
 
@@ -97,34 +97,34 @@ class CollatedSlices:
     def unproven(self) -> str:
         return self._faults.unproven
 
-    @cached_property
+    @lazily
     def unjudgeable(self) -> str:
         unexplained = next(iter(self.reexecution.unexplained.values()), "")
         return unexplained or self._expected.false_word or why_not_followed(self.reexecution)
 
-    @cached_property
+    @lazily
     def inputs(self) -> int:
         return sum(len(events) for events in self.reexecution.offered.values())
 
-    @cached_property
+    @lazily
     def _faults(self) -> Faults:
         return Faults(self._history)
 
-    @cached_property
+    @lazily
     def _expected(self) -> Expected:
         return self._expect(self.reexecution)
 
-    @cached_property
+    @lazily
     def wanted(self) -> Expected:
         return as_ordered(self.reexecution, self._expected)
 
-    @cached_property
+    @lazily
     def _story(self) -> SliceStory:
         return SliceStory(self.reexecution, self.wanted, self._faults)
 
     # States
 
-    @cached_property
+    @lazily
     def lost_state(self) -> Tally:
         if "state" not in self.observables:
             return none_of(Anomaly.LOST_INPUT)
@@ -132,11 +132,11 @@ class CollatedSlices:
         told = (tell(survivor, derivation) for survivor, missing in states.lost for derivation in missing)
         return tally(Anomaly.LOST_INPUT, states.lost_count, told)
 
-    @cached_property
+    @lazily
     def duplicate_effects(self) -> Tally:
         return _along_with(self._states.doubled, self._told.twice)
 
-    @cached_property
+    @lazily
     def _states(self) -> _States:
         rerun, wanted, story = self.reexecution, self.wanted, self._story
         lost: list[tuple[Rerun | str, Sequence[Derivation]]] = []
@@ -168,22 +168,22 @@ class CollatedSlices:
         lost = [(whose, missing) for whose, missing in lost if len(missing)]
         return _States(lost, tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)))
 
-    @cached_property
+    @lazily
     def _wrong_states(self) -> Sequence[Evidence]:
         return list(wrong_states(self.reexecution))
 
-    @cached_property
+    @lazily
     def unfaithful(self) -> Tally:
         found = self.reexecution.unfaithful
         return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found))
 
     # Outputs
 
-    @cached_property
+    @lazily
     def lost_output(self) -> Tally:
         return _along_with(self._outputs.lost, self._told.never)
 
-    @cached_property
+    @lazily
     def _told(self) -> ToldByClock:
         return find_told(self.reexecution)
 
@@ -207,12 +207,12 @@ class CollatedSlices:
     def reordered_repeats(self) -> Tally:
         return self._outputs.reordered_repeats
 
-    @cached_property
+    @lazily
     def phantoms(self) -> Tally:
         made, states = self._outputs.phantoms, self._wrong_states
         return tally(made.anomaly, made.count + len(states), (*states, *made.sample))
 
-    @cached_property
+    @lazily
     def _outputs(self) -> _Outputs:
         rerun, wanted, story = self.reexecution, self.wanted, self._story
         channels = [
@@ -227,7 +227,9 @@ class CollatedSlices:
             found: Callable[[ChannelCount | LongChannelCount], Sequence[tuple[Any, ...]]],
             tell: Callable[..., Evidence],
         ) -> Tally:
-            count = sum(len(found(one)) for one in channels)
+            count = sum([len(found(one)) for one in channels])
+            if not count:
+                return none_of(anomaly)
             return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in found(one)))
 
         return _Outputs(
@@ -243,20 +245,20 @@ class CollatedSlices:
 
     # Contents
 
-    @cached_property
+    @lazily
     def lacking(self) -> Tally:
         return tally(Anomaly.LOST_INPUT, len(self._lacking), map(self._story.lacking, self._lacking))
 
-    @cached_property
+    @lazily
     def forgotten(self) -> Tally:
         found = [one for one in self._lacking if one.forgotten]
         return tally(Anomaly.LOST_INPUT, len(found), map(self._story.lacking, found))
 
-    @cached_property
+    @lazily
     def _lacking(self) -> Sequence[Lacking]:
         return find_lacking(self.reexecution, self.wanted)
 
-    @cached_property
+    @lazily
     def altered(self) -> Tally:
         rerun, wanted, story, made_otherwise = self.reexecution, self.wanted, self._story, self._outputs.made_otherwise
         other_state: list[Evidence] = []
@@ -278,7 +280,7 @@ class CollatedSlices:
             ),
         )
 
-    @cached_property
+    @lazily
     def compensated(self) -> Tally:
         found = list(compensations(self.reexecution))
         return tally(Anomaly.PHANTOM_OUTPUT, len(found), found)
@@ -292,21 +294,21 @@ class CollatedSlices:
 
     # Orders
 
-    @cached_property
+    @lazily
     def passed_over(self) -> Tally:
         found = [flaw.evidence for flaw in self._flaws if not flaw.disorder]
         return tally(Anomaly.LOST_INPUT, len(found), found)
 
-    @cached_property
+    @lazily
     def disordered(self) -> Tally:
         found = [flaw.evidence for flaw in self._flaws if flaw.disorder]
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
 
-    @cached_property
+    @lazily
     def _flaws(self) -> Sequence[Flaw]:
         return list(find_flaws(self.reexecution, not self.incomplete))
 
-    @cached_property
+    @lazily
     def unmerged(self) -> Tally:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found)

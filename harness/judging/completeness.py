@@ -41,9 +41,9 @@ def _unseen(history: History, rerun: Reexecution) -> str:
 def why_incomplete(history: History) -> str:
     """Why a history cannot show that something was lost; empty when it can."""
     for entry in history.timeline:
-        if isinstance(entry, Aborted):
+        if type(entry) is Aborted:
             return entry.why
-        if isinstance(entry, Stalled):
+        if type(entry) is Stalled:
             return f"stall: {entry.waiting_for}"
     if not history.sealed:
         return "the run ended before its records were sealed"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice, pairwise, takewhile
-from operator import eq
-from typing import Any
+from operator import attrgetter, eq
+from typing import Any, TypeVar
 
 from ..core.model import Event
 from ..core.verdicts import Evidence
@@ -20,12 +20,14 @@ from .packed import CHUNK, joined
 from .reexecution import Reexecution
 from .reruns import Deliveries, Derivation, Rerun
 
+T = TypeVar("T")
 OpensBy = Callable[[Reexecution, Rerun, Rerun, int], int]
 """(history, sender, receiver, when it was opened) -> by when the receiver had to have opened the channel, in
 microseconds since the run began."""
 _Took = tuple[Sequence[int], Sequence[Derivation | None]]
 """The numbers and derivations of what was taken of one sender, in the order in which it was taken."""
 _NOTHING: _Took = ((), ())
+_seq: Callable[[Event], int] = attrgetter("seq")
 _Opened = Mapping[tuple[str, int, str, int], Sequence[int]]
 """(sender, its incarnation, receiver, its incarnation) -> for each time that it opened the channel, the place of the
 first output that it had to be sent from then on."""
@@ -79,10 +81,10 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                         continue
                     made_long = is_long(sender.emitted[to].events)
                     if not long:
-                        derivations = joined(rerun.took[begin:end] for begin, end in which)
+                        derivations = _pieces(rerun.took, which)
                         if not made_long and _took_all(sender, to, derivations):
                             continue
-                        some = joined(rerun.seqs[begin:end] for begin, end in which), derivations
+                        some = _pieces(rerun.seqs, which), derivations
                     if long or made_long:
                         known = [rerun.lineage()] if to in stateful else [one.took for one in reruns.values()]
                         yield from _long_flaws(sender, to, times, some, alive and lasts, known, where, ordered=True)
@@ -114,6 +116,14 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
             channel = _Channel(sender, sink, times, some, whole)
             # In which order they came is told by the tallies.
             yield from channel.flaws(has, name, ordered=False)
+
+
+def _pieces(rows: Sequence[T], which: Sequence[tuple[int, int]]) -> Sequence[T]:
+    """What stands between these places, one after the other."""
+    if len(which) == 1:
+        ((begin, end),) = which
+        return rows[begin:end]
+    return joined([rows[begin:end] for begin, end in which])
 
 
 def _long_taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
@@ -241,7 +251,8 @@ _Range = tuple[int, int]
 
 def _took_all(sender: Rerun, to: str, taken: Sequence[Derivation | None]) -> bool:
     """Whether everything was taken, once and in order: the channels that no fault touches."""
-    return sender.emitted[to].places is None and sender.channel(to)[1] == taken
+    emissions = sender.emitted[to]
+    return (not emissions.inherited or emissions.places is None) and sender.channel(to)[1] == taken
 
 
 class _Channel:
@@ -254,7 +265,6 @@ class _Channel:
         self._taken: list[_Range] = []
         """In the order in which it was taken."""
         self._find(*taken)
-        self._in_place = _joined(self._taken)
         inherited = len(self._events) - len(sender.emitted[to].events)
         self._opened = [inherited + made for made in opened]
         self._whole = whole
@@ -275,11 +285,17 @@ class _Channel:
 
     def _in_a_row(self, begin: int, seqs: Sequence[int], derivations: Sequence[Derivation | None]) -> _Range:
         """As many of these from `begin` on as stand there one after the other: all of them, as a rule."""
-        made, low = self._derivations, bisect_left(self._events, seqs[begin], key=_seq)
+        made, events = self._derivations, self._events
+        # As a rule from the first on.
+        low = 0 if len(events) and events[0].seq == seqs[begin] else bisect_left(events, seqs[begin], key=_seq)
         if not begin and made[low : low + len(seqs)] == derivations:
             return low, low + len(seqs)
         same = map(eq, islice(made, low, None), islice(derivations, begin, None))
         return low, low + sum(1 for _ in takewhile(bool, same))
+
+    @cached_property
+    def _in_place(self) -> list[_Range]:
+        return _joined(self._taken)
 
     @cached_property
     def _places(self) -> dict[_Piece, int]:
@@ -289,6 +305,8 @@ class _Channel:
         return places
 
     def flaws(self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool) -> Iterator[Flaw]:
+        if self._is_one_piece():
+            return
         passed = [hole for interval in self._intervals() for hole in self._holes(interval)]
         known = has() if passed else ()
         missing = next((p for low, high in passed for p in range(low, high) if self._derivations[p] not in known), None)
@@ -302,6 +320,14 @@ class _Channel:
             took = f"#{self._events[first].seq:,} to #{self._events[last].seq:,}"
         what = "" if missing is None else f"#{self._events[missing].seq:,}"
         yield from _told(self._sender, took, what, disorder, where)
+
+    def _is_one_piece(self) -> bool:
+        """Whether one piece was taken that nothing is missing of, as nearly always: of a channel that was opened once
+        at most, from there on at least, and up to its end where neither end was gone before."""
+        if len(self._taken) != 1 or len(self._opened) > 1:
+            return False
+        ((low, high),) = self._taken
+        return not self._opened or (low <= self._opened[0] and (not self._whole or high == len(self._events)))
 
     def _holes(self, interval: _Range) -> Iterator[_Range]:
         """What of an interval was not taken."""
@@ -348,7 +374,3 @@ def _joined(ranges: Sequence[_Range]) -> list[_Range]:
         else:
             joined.append((begin, end))
     return joined
-
-
-def _seq(event: Event) -> int:
-    return event.seq

@@ -31,6 +31,8 @@ Book = list[BookEntry]
 
 
 _BY_HAND = frozenset({PartialTaken, Compensated})
+_BEGINNING = frozenset({Started, Restored})
+"""What can say that a state is that of a checkpoint."""
 
 
 def made_by_hand(book: Iterable[BookEntry]) -> bool:
@@ -57,13 +59,14 @@ class Execution:
         self._lives: dict[int, list[BookEntry]] = {}
         self._begun_from: set[tuple[int, int]] = set()
         """(incarnation, number) of the checkpoints that somebody began with."""
+        life: list[BookEntry] = []
+        of = None
         for record in book:
-            life = self._lives.get(record.incarnation)
-            if life is None:
-                self._lives[record.incarnation] = [record]
-            else:
-                life.append(record)
-            if type(record) is not Taken and (begun := _begun_from(record)) is not None:
+            if record.incarnation != of:
+                of = record.incarnation
+                life = self._lives.setdefault(of, [])
+            life.append(record)
+            if type(record) in _BEGINNING and (begun := _begun_from(record)) is not None:
                 self._begun_from.add(begun)
         self._done = dict.fromkeys(self._lives, 0)
         """How many records of each life have been carried out."""
@@ -87,7 +90,9 @@ class Execution:
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known life, and left it."""
-        self._partial = {(one.incarnation, one.number) for one in book if isinstance(one, PartialTaken)}
+        self._partial = {
+            (one.incarnation, one.number) for one in (book if self._by_hand else ()) if isinstance(one, PartialTaken)
+        }
         self._backups: dict[int, Any] = {}
         """Incarnation -> what is backed up of its state, where some of that is backed up in parts."""
         self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
@@ -161,10 +166,12 @@ class Execution:
         life = self._lives[number]
         while self._done[number] < len(life):
             record = life[self._done[number]]
-            if isinstance(record, Taken):
+            kind = type(record)
+            if kind is Taken:
                 if self._take_along(number, life):
                     continue
-            elif isinstance(record, (Started, Restored)):
+            elif kind in _BEGINNING:
+                assert isinstance(record, (Started, Restored))
                 begun_from = _begun_from(record)
                 if begun_from is not None:
                     whose, checkpoint = begun_from
@@ -174,7 +181,7 @@ class Execution:
                 if self._share(number, record):
                     return None
             self._do(number, record)
-            if isinstance(record, CheckpointTaken) and record.number == goal:
+            if goal is not None and isinstance(record, CheckpointTaken) and record.number == goal:
                 return None
         if (over := self._along.pop(self.found[number], None)) is not None:
             over.end(self.found[number])
@@ -192,8 +199,12 @@ class Execution:
             self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
             self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
         rerun = self.found[number]
-        if isinstance(record, Taken):
+        if type(record) is Taken:
             self._take(rerun, record, self._heard)
+        elif type(record) is CheckpointTaken:
+            self._cut_at(rerun, record)
+            if self._partial:
+                self._back_up(rerun, record)
         elif isinstance(record, Restored):
             self._restore(rerun, record)
         elif isinstance(record, Closed):
@@ -202,10 +213,6 @@ class Execution:
             self._fire(rerun, record)
         elif isinstance(record, Compensated):
             self._compensate(rerun, record)
-        elif isinstance(record, CheckpointTaken):
-            self._cut_at(rerun, record)
-            if self._partial:
-                self._back_up(rerun, record)
 
     # Those that do what is known
 
@@ -534,9 +541,9 @@ class Execution:
             did: list[_Did] = []
             by: dict[int, int] = {}
             for record in self._lives[number]:
-                if isinstance(record, (Taken, Closed, Fired)):
+                if type(record) is Taken or type(record) is Closed or type(record) is Fired:
                     did.append(_did(record))
-                elif isinstance(record, CheckpointTaken):
+                elif type(record) is CheckpointTaken:
                     by.setdefault(record.number, len(did))
             self._did[number] = did, by
         return self._did[number]
@@ -612,9 +619,9 @@ def _unannounced(slice_id: str, number: int) -> Started:
 
 def _begun_from(record: BookEntry) -> tuple[int, int] | None:
     """Which checkpoint a stretch of a life begins with: (whose, its number)."""
-    if isinstance(record, Started):
+    if type(record) is Started:
         return record.restored
-    return record.checkpoint if isinstance(record, Restored) else None
+    return record.checkpoint if type(record) is Restored else None
 
 
 class _Firing(NamedTuple):
@@ -627,10 +634,11 @@ _Did = int | tuple[str, int, int, int, int] | _Firing
 
 
 def _did(record: Taken | Closed | Fired) -> _Did:
-    if isinstance(record, Closed):
+    if type(record) is Closed:
         return record.epoch
-    if isinstance(record, Fired):
+    if type(record) is Fired:
         return _Firing(record.at, record.time, record.clock)
+    assert type(record) is Taken
     return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
 
 

@@ -85,8 +85,8 @@ class SubjectShape:
         return 1 if slice_id in self.alone else self.replicas
 
 
-def exercised(history: History, shape: SubjectShape) -> Exercised:
-    """How often each mechanism was at work in a run."""
+def exercised(history: History, shape: SubjectShape, *, replays: int | None = None) -> Exercised:
+    """How often each mechanism was at work in a run; with `replays`, of those no more than so many are counted."""
     counts = dict.fromkeys(Activity, 0)
     durable: set[tuple[str, int, int]] = set()
     opened: list[Opened] = []
@@ -96,28 +96,28 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     taken_over: list[tuple[str, int]] = []
     for stamped in history.of(*_TELLING):
         record = stamped.record
-        if isinstance(record, CheckpointDurable):
+        if type(record) is CheckpointDurable:
             durable.add((record.slice, record.incarnation, record.number))
-        elif isinstance(record, Opened):
+        elif type(record) is Opened:
             opened.append(record)
-        elif isinstance(record, Started):
+        elif type(record) is Started:
             if record.restored is not None:
                 # Who took it may have died before it heard that it was durable.
                 durable.add((record.slice, *record.restored))
                 counts[Activity.RESTORE] += 1
             counts[Activity.RESTART] += record.incarnation > shape.initial_ones(record.slice)
-        elif isinstance(record, Restored):
+        elif type(record) is Restored:
             taken_over.append((record.slice, record.incarnation))
-        elif isinstance(record, Promoted):
+        elif type(record) is Promoted:
             promoted.add((record.slice, record.incarnation))
-        elif isinstance(record, InStep):
+        elif type(record) is InStep:
             in_step.setdefault((record.slice, record.incarnation), stamped.at)
-        elif isinstance(record, Worked):
+        elif type(record) is Worked:
             # Each says all that was until then.
             worked[record.slice, record.incarnation] = record
-        elif isinstance(record, Refused):
+        elif type(record) is Refused:
             counts[Activity.FENCE] += 1
-        elif isinstance(record, Adopted):
+        elif type(record) is Adopted:
             counts[Activity.CHANGE] += 1
     counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
@@ -128,7 +128,9 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
         counts[Activity.FILTER] += one.dropped
         counts[Activity.MERGE] += one.waited
         counts[Activity.TRIM] += one.trimmed
-    counts[Activity.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
+    counts[Activity.REPLAY] = _replays(history, opened, promoted, shape, replays)
+    if replays is None or counts[Activity.REPLAY] < replays:
+        counts[Activity.REPLAY] += _sent_again(history, shape)
     counts[Activity.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
     return counts
 
@@ -146,6 +148,7 @@ def _replays(
     opened: Sequence[Opened],
     promoted: set[tuple[str, int]],
     shape: SubjectShape,
+    most: int | None,
 ) -> int:
     """Connections on which something was taken that had been made before they were opened. That of an initial
     incarnation to an initial one brings what has waited for it since the beginning, which is no replay."""
@@ -174,7 +177,7 @@ def _replays(
     receivers = {(to, number) for _, _, to, number in made}
     for stamped in history.of(Taken, Delivered):
         record = stamped.record
-        if isinstance(record, Taken):
+        if type(record) is Taken:
             if (record.slice, record.incarnation) not in receivers:
                 continue
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
@@ -190,7 +193,7 @@ def _replays(
             first = min([event.seq for event in record.rows])
         if first < made.get(link, 0):
             replayed.add(link)
-            if len(replayed) == len(made):
+            if len(replayed) == len(made) or len(replayed) == most:
                 break
     return len(replayed)
 
@@ -201,9 +204,9 @@ def _next_offered(history: History) -> list[int]:
     found: list[int] = []
     for stamped in history.of(Offered, Opened):
         record = stamped.record
-        if isinstance(record, Offered):
+        if type(record) is Offered:
             offered[record.source] = record.events[-1].seq
-        elif isinstance(record, Opened):
+        elif type(record) is Opened:
             found.append(offered.get(record.slice, 0) + 1)
     return found
 
@@ -225,6 +228,9 @@ def _sent_again(history: History, shape: SubjectShape) -> int:
 
 def _went_on(history: History, in_step: Mapping[tuple[str, int], int]) -> int:
     """Replicas in step that were lost while another of their slice was in step, and stayed."""
+    if len({slice_id for slice_id, _ in in_step}) == len(in_step):
+        # No slice had another.
+        return 0
     lost = losses(history)
     return sum(
         any(

@@ -134,8 +134,8 @@ class Along:
     @property
     def lengths(self) -> tuple[int, ...]:
         """What stands on each channel since it began."""
-        ((_, lengths),) = self.batches((0,))
-        return lengths
+        lengths, since = self.known.lengths, self.since
+        return tuple(map(sub, lengths[self.at], lengths[since])) if since else lengths[self.at]
 
     def batches(self, before: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
         """So many events ago: how many it had taken, and what stood on each channel, since it began."""

@@ -6,6 +6,8 @@ first is said by their one clock, and where it cannot tell, by cause: of one act
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
 
@@ -15,7 +17,7 @@ def in_time(history: History) -> list[TimelineEntry]:
     return sorted(history.timeline, key=lambda entry: entry.stamp.at)
 
 
-def losses(history: History) -> dict[tuple[str, int], int]:
+def losses(history: History) -> Mapping[tuple[str, int], int]:
     """(slice, incarnation) -> when it was lost: its node was gone, or was declared lost, which may still be there, or
     another took its place."""
     return _lives(history)[0]
@@ -27,7 +29,15 @@ def still_there(history: History) -> frozenset[tuple[str, int]]:
 
 
 def _lives(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
-    """What was lost when, and what runs at the end."""
+    """What was lost when, and what runs at the end. Several ask for that; a run that goes on has more the next time."""
+    asked = (_found_lives, len(history.timeline))
+    if asked not in history.known:
+        history.known[asked] = _found_lives(history)
+    found: tuple[dict[tuple[str, int], int], dict[str, Placed]] = history.known[asked]
+    return found
+
+
+def _found_lives(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
     found: dict[tuple[str, int], int] = {}
     running: dict[str, Placed] = {}
     nodes: dict[str, set[str]] = {}

@@ -167,14 +167,19 @@ class Packed(Rows[T]):
             self.extend(rows)
 
     def __len__(self) -> int:
-        return len(self._chunks) * CHUNK + len(self.tail) - self._skip
+        return len(self._chunks) * CHUNK + len(self.tail) - self._skip if self._chunks else len(self.tail)
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self.parts()) if self._chunks else iter(self.tail)
 
     def __eq__(self, other: object) -> bool:
-        if not self._chunks and isinstance(other, list | Packed) and not (isinstance(other, Packed) and other.packed):
-            return self.tail == (other.tail if isinstance(other, Packed) else other)
+        if not self._chunks:
+            kind = type(other)
+            if kind is Packed:
+                if not other._chunks:  # type: ignore[attr-defined]
+                    return bool(self.tail == other.tail)  # type: ignore[attr-defined]
+            elif kind is list:
+                return self.tail == other
         return super().__eq__(other)
 
     __hash__ = None

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from ..core.lazily import lazily
 from ..core.model import Event, Role, Topology, Value, channel_name, operator_of
 from ..protocol.merging import Merge, Order, end_of
 from ..recording.records import Changed, Closed, Fired, Started, Taken
@@ -77,7 +77,7 @@ class Reexecution:
         nothing before an epoch ends."""
         return slice_id in self._commuting
 
-    @cached_property
+    @lazily
     def _commuting(self) -> frozenset[str]:
         stages = self.topology.stages
         return frozenset(s for s in self.epochs if stages[operator_of(s)].operator.commutative and self._is_silent(s))
@@ -97,7 +97,7 @@ class Reexecution:
         root, number = derivation[:2]
         return f"epoch {number:,} of {root}" if root in self.epochs else f"input {root} #{number:,}"
 
-    @cached_property
+    @lazily
     def last_closed(self) -> dict[str, int]:
         """Slice -> the last epoch that ended for any of its incarnations."""
         return {
@@ -108,7 +108,7 @@ class Reexecution:
             for slice_id in self.epochs
         }
 
-    @cached_property
+    @lazily
     def last_fired(self) -> dict[str, int]:
         """Slice with timers of event time -> the latest that fired for any of its incarnations."""
         return {
@@ -118,7 +118,7 @@ class Reexecution:
             and self.topology.stages[operator_of(slice_id)].operator.by_event_time
         }
 
-    @cached_property
+    @lazily
     def doubtful(self) -> frozenset[str]:
         """The slices that cannot be judged: what is unexplained concerns them, or one that feeds them."""
         if "" in self.unexplained:
@@ -130,7 +130,7 @@ class Reexecution:
                 found.update(group)
         return frozenset(found)
 
-    @cached_property
+    @lazily
     def _survivors(self) -> dict[str, tuple[Rerun, ...]]:
         return {slice_id: tuple(_surviving(self, slice_id)) for slice_id in self.reruns}
 
@@ -141,7 +141,7 @@ class Reexecution:
         """
         return self._survivors[slice_id]
 
-    @cached_property
+    @lazily
     def _times(self) -> dict[Derivation, int]:
         return {(event.source, event.seq): event.time for events in self.offered.values() for event in events}
 
@@ -181,11 +181,11 @@ class Reexecution:
             self._known_takings[slice_id] = found
         return self._known_takings[slice_id]
 
-    @cached_property
+    @lazily
     def _known_takings(self) -> dict[str, dict[int, list[Taken]]]:
         return {}
 
-    @cached_property
+    @lazily
     def _known_taken(self) -> dict[Rerun, dict[tuple[str, int], list[tuple[int, int]]]]:
         return {}
 
@@ -313,12 +313,12 @@ class Reexecution:
         """The operator slices that keep something."""
         return self._stateful
 
-    @cached_property
+    @lazily
     def _stateful(self) -> tuple[str, ...]:
         blank = {name: stage.operator.initial_state() is None for name, stage in self.topology.stages.items()}
         return tuple([one for one in self.topology.operator_slices if not blank[operator_of(one)]])
 
-    @cached_property
+    @lazily
     def order_matters(self) -> bool:
         """Whether one execution without failures is not enough to tell what every other would have made."""
         topology = self.topology

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
+from operator import attrgetter, is_
+from typing import Final, get_args
 
 import msgspec
 
@@ -14,19 +15,12 @@ from ..recording.history import of
 from ..recording.records import (
     Changed,
     CheckpointDurable,
-    CheckpointTaken,
-    Closed,
-    Compensated,
     Delivered,
-    Fired,
     InStep,
     Kept,
     Offered,
     Opened,
-    PartialTaken,
-    Restored,
     Stamped,
-    Started,
     Taken,
 )
 from .changes import in_order
@@ -117,30 +111,27 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     changes: list[Changed] = []
-    for stamped in of(
-        records,
-        *_BOOKED,
-        *(Offered, Kept, InStep, Opened, CheckpointDurable, Changed),
-    ):
+    for stamped in of(records, *_EXECUTED_BY):
         record = stamped.record
         try:
-            if type(record) is Taken or isinstance(record, _BOOKED):
-                books[record.slice].append(record)
-                times[record.slice].append(stamped.at)
-            elif isinstance(record, Offered):
+            if type(record) in _BOOKED:
+                name = record.slice  # type: ignore[union-attr]
+                books[name].append(record)  # type: ignore[arg-type]
+                times[name].append(stamped.at)
+            elif type(record) is Offered:
                 offered[record.source].extend(record.events)
                 offered_at[record.source].extend([stamped.at] * len(record.events))
-            elif isinstance(record, Kept):
+            elif type(record) is Kept:
                 books[record.actor]
                 kept.setdefault(record.actor, {})[record.incarnation] = record.rows
-            elif isinstance(record, InStep):
+            elif type(record) is InStep:
                 books[record.slice]
                 in_step.setdefault(record.slice, set()).add(record.incarnation)
-            elif isinstance(record, CheckpointDurable):
+            elif type(record) is CheckpointDurable:
                 durable[record.slice].add((record.incarnation, record.number))
-            elif isinstance(record, Changed):
+            elif type(record) is Changed:
                 changes.append(record)
-            elif isinstance(record, Opened):
+            elif type(record) is Opened:
                 before = len(offered[record.slice] if record.slice in offered else books[record.slice])
                 openings.append(Opening(record, stamped.at, before))
         except KeyError as error:
@@ -219,8 +210,10 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
-_BOOKED = (Taken, Started, CheckpointTaken, Closed, Fired, Restored, PartialTaken, Compensated)
+_incarnation: Final[Callable[[BookEntry], int]] = attrgetter("incarnation")
+_BOOKED: Final[frozenset[type]] = frozenset(get_args(BookEntry))
 """What goes into a slice's book."""
+_EXECUTED_BY: Final = (*get_args(BookEntry), Offered, Kept, InStep, Opened, CheckpointDurable, Changed)
 
 
 def _execute_together(executions: Mapping[str, Execution]) -> None:
@@ -246,10 +239,6 @@ def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Boo
         else record
         for record in ordered
     ]
-
-
-def _incarnation(entry: BookEntry) -> int:
-    return entry.incarnation
 
 
 def _no_part(error: KeyError, topology: Topology) -> str:

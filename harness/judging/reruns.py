@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -30,6 +31,7 @@ Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop), or (slice, epoch, ...) of what was made at its end."""
 
 
+_seq: Callable[[Event], int] = attrgetter("seq")
 Window = tuple[Derivation, Derivation, int]
 """The first and the last of the inputs that a slice took between two firings of its timers, and how many they are."""
 BY_TIMER = 1 << 24
@@ -113,10 +115,6 @@ class Emissions:
             if place + count <= len(events) and events[place + count - 1].seq == last
         ]
         return next((place for place in fitting if place >= since), fitting[0] if fitting else None)
-
-
-def _seq(event: Event) -> int:
-    return event.seq
 
 
 @dataclass(frozen=True, slots=True)

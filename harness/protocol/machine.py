@@ -406,7 +406,9 @@ class Machine:
             link.held.append(message)
 
     def _accept(self, neighbour: str, channel: InputChannel, link: InLink, message: Data) -> None:
-        if isinstance(message, (Batch, Replay)):
+        kind = type(message)
+        if kind is Batch or kind is Replay:
+            assert isinstance(message, (Batch, Replay))
             events = message.events
             channel.speaking = message.incarnation
             for passes in self._filters:

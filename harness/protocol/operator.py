@@ -8,7 +8,19 @@ from typing import Any
 import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
-from ..core.model import PLAIN, Event, Operator, Output, Value, carried, copy_of, operator_of, processor_of, rows_of
+from ..core.model import (
+    PLAIN,
+    Event,
+    Operator,
+    Output,
+    Processor,
+    Value,
+    carried,
+    copy_of,
+    operator_of,
+    processor_of,
+    rows_of,
+)
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Reroute, Start
@@ -46,7 +58,8 @@ class OperatorSlice(Machine):
         with user_code(spec.slice_id, "initial_state()"):
             self.state: Any = _blank(self.operator)
         super().__init__(spec)
-        self._process = processor_of(self.operator, 0)
+        self._process: Processor
+        """Once it has started, and its chance has a seed."""
         self.waiting = sequencer(spec.setup.merge, spec.slice_id, len(spec.upstream))
         """Input that has come in and cannot be taken yet."""
         self._after_each = self.hooks("made")
@@ -133,9 +146,7 @@ class OperatorSlice(Machine):
         id_ = self.next_id(number)
         parts: dict[str, Any] = {}
         if STATE not in without:
-            last = self.last
-            after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
-            with user_code(self.spec.slice_id, f"snapshot(){after_what}"):
+            with user_code(self.spec.slice_id, "snapshot()", self.last):
                 parts[STATE] = state = self.operator.snapshot(self.state)
                 if not isinstance(state, bytes):
                     raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
@@ -170,16 +181,17 @@ class OperatorSlice(Machine):
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        if self.working and self._at_once and self.waiting.empty and not (self._left and self._stops_within(events)):
-            # As nearly always: no need to put it down first.
-            self.consume(neighbour, channel, incarnation, events, ties)
-        else:
-            self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
-            self.work()
-
-    def _stops_within(self, events: list[Event]) -> bool:
-        """Whether a mechanism wants to be asked before all of these are taken."""
-        return any(left() < len(events) for left in self._left)
+        if self._at_once and self.working and self.waiting.empty:
+            for left in self._left:
+                if left() < len(events):
+                    # It wants to be asked before all of these are taken.
+                    break
+            else:
+                # As nearly always: no need to put it down first.
+                self.consume(neighbour, channel, incarnation, events, ties)
+                return
+        self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
+        self.work()
 
     def _channel_ended(self, channel: InputChannel) -> None:
         self.waiting.end(channel.place, True, self.final)

@@ -60,7 +60,10 @@ class SinkSlice(Machine):
         if self.spec.on_nodes:
             # What it takes and what it delivers are two things where it can be lost in between.
             self.note_taken(neighbour, incarnation, events)
-        if not any(delivers(neighbour, incarnation, events) for delivers in self._deliverers):
+        for delivers in self._deliverers:
+            if delivers(neighbour, incarnation, events):
+                break
+        else:
             self.note(self.delivery(neighbour, incarnation, events))
         self.taken += len(events)
         channel.mark = channel.seen

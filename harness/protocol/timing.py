@@ -7,8 +7,7 @@ how soon it fires, and not what it makes. One of the clock fires when it fires, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidOperator, StreamproofError
@@ -104,14 +103,26 @@ def _asked(name: str, due: Callable[[Any], int | None], state: Any) -> int | Non
         return due(state)
 
 
-@contextmanager
-def user_code(slice_id: str, what: str) -> Iterator[None]:
-    """Turns what the user's code raises into InvalidOperator, which says where."""
-    try:
-        yield
-    except InvalidOperator as error:
-        raise InvalidOperator(f"operator of {slice_id}, {what}: {error}") from error
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidOperator(f"operator of {slice_id}, {what}: {type(error).__name__}: {error}") from error
+class user_code:
+    """Turns what the user's code raises into InvalidOperator, which says where, and after which event if that is
+    told."""
+
+    __slots__ = ("_last", "_slice_id", "_what")
+
+    def __init__(self, slice_id: str, what: str, last: Event | None = None) -> None:
+        self._slice_id = slice_id
+        self._what = what
+        self._last = last
+
+    def __enter__(self) -> None:
+        """Nothing has been raised yet."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception) or (
+            isinstance(error, StreamproofError) and not isinstance(error, InvalidOperator)
+        ):
+            return
+        last = self._last
+        after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
+        what = str(error) if isinstance(error, InvalidOperator) else f"{type(error).__name__}: {error}"
+        raise InvalidOperator(f"operator of {self._slice_id}, {self._what}{after_what}: {what}") from error

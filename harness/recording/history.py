@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -223,6 +223,8 @@ class History:
     timeline: Sequence[TimelineEntry]
     sealed: bool = True
     """False: the writer ended before it had sealed the records; what is there is true and may not be all."""
+    known: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was found out about it by those who are asked for the same again."""
 
     def of(self, *kinds: type[Record]) -> Iterator[Stamped]:
         """The records of these kinds, in their order. Whoever needs only some asks for them here: of a long history

@@ -202,7 +202,10 @@ class _Before:
 def _tolerated(
     subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before, oracles: Mapping[str, Oracle]
 ) -> Verdict:
-    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name, oracles)]
+    name = verdict.guarantee.name
+    tolerances = [
+        c.tolerates for c in subject.claims if name == c.guarantee.name or name in implied(c.guarantee.name, oracles)
+    ]
     if not tolerances:
         return verdict
     fellows_keep = subject.peers_keep_checkpoints

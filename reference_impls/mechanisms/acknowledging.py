@@ -66,14 +66,21 @@ class _Outputs(AtWork):
     def __init__(self, machine: OperatorSlice, window: int) -> None:
         super().__init__(machine)
         self._window = window
-        self._made: deque[tuple[str, Event, dict[str, int]]] = deque()
-        """(upstream, input, downstream -> number of the last output made of it) of what is not acknowledged."""
+        self._open: deque[tuple[str, Event, dict[str, int]]] = deque()
+        """(upstream, input, downstream -> number of the last output made of it), in the order in which they were taken:
+        from the first on of which not all has been acknowledged."""
+        self._settled: deque[tuple[str, Event]] = deque()
+        """Those before, that may be needed all the same."""
+        self._released = 0
+        """How many were before those."""
+        self._latest: deque[tuple[int, int]] = deque()
+        """(number, time) of the settled ones after which none is as late: so their times fall."""
         self._acknowledged = dict.fromkeys(machine.spec.downstream, 0)
 
     def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
         downstream = self.machine.spec.downstream
         last = {downstream[place]: output.seq for output, places in outputs for place in places}
-        self._made.append((up, event, last))
+        self._open.append((up, event, last))
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         self._acknowledge_inputs()
@@ -83,25 +90,43 @@ class _Outputs(AtWork):
         self._acknowledge_inputs()
 
     def _acknowledge_inputs(self) -> None:
+        self._settle()
         upto: dict[str, int] = {}
         now = 0 if self.machine.last is None else self.machine.last.time
-        while self._made:
-            up, event, _ = self._made[0]
+        settled = self._settled
+        while settled:
+            up, event = settled[0]
             if self._window and event.time + self._window > now:
                 break
             if self._is_wanted(event.time + self._window):
                 break
             upto[up] = event.seq
-            self._made.popleft()
+            settled.popleft()
+            if self._latest[0][0] == self._released:
+                self._latest.popleft()
+            self._released += 1
         for up, seq in upto.items():
             self.machine.acknowledge(up, seq)
 
+    def _settle(self) -> None:
+        """See of which inputs all has been acknowledged by now."""
+        acknowledged, latest = self._acknowledged, self._latest
+        while self._open:
+            up, event, last = self._open[0]
+            if any(seq > acknowledged[to] for to, seq in last.items()):
+                return
+            self._open.popleft()
+            while latest and latest[-1][1] <= event.time:
+                latest.pop()
+            latest.append((self._released + len(self._settled), event.time))
+            self._settled.append((up, event))
+
     def _is_wanted(self, until: int) -> bool:
-        """Whether the oldest input may be needed again: for its own output, or for one of an event that came before
-        this time, which is made of it as well."""
-        for number, (_, event, last) in enumerate(self._made):
-            if number and event.time >= until:
-                return False
-            if any(seq > self._acknowledged[to] for to, seq in last.items()):
-                return True
-        return False
+        """Whether the oldest input, which is settled, may be needed again: for an output of an event that came before
+        this time, which is made of it as well. Once an event of that time or later has come, none after it is."""
+        if not self._open or self._open[0][1].time >= until:
+            return False
+        latest = self._latest
+        # Of those after the oldest.
+        place = 1 if latest[0][0] == self._released else 0
+        return len(latest) == place or latest[place][1] < until

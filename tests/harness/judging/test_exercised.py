@@ -48,8 +48,11 @@ def run(subject: SchemeSubject, *faults: Fault) -> History:
 
 
 def at_work(subject: SchemeSubject, *faults: Fault) -> set[Activity]:
+    """As often as it is counted, and as a search asks, which counts no further than it has to."""
     history = run(subject, *faults)
-    return {mechanism for mechanism, count in subject.exercised(history).items() if count}
+    found = {mechanism for mechanism, count in subject.exercised(history).items() if count}
+    assert set(subject.at_work(history)) == found
+    return found
 
 
 PASSIVE = passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
