@@ -8,7 +8,8 @@ import site
 import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -31,15 +32,22 @@ def pickled(plan: object, what: str, by_value: Sequence[ModuleType]) -> bytes:
 
 def with_code(content: object, by_value: Sequence[ModuleType]) -> bytes:
     """What is pickled with the code in it that comes from these modules. Raises whatever goes wrong with that."""
+    with sent_along(by_value):
+        body: bytes = cloudpickle.dumps(content)  # type: ignore[no-untyped-call]
+    return body
+
+
+@contextmanager
+def sent_along(by_value: Sequence[ModuleType]) -> Iterator[None]:
+    """What is pickled meanwhile takes the code of these modules along."""
     with _one_at_a_time:
         for module in by_value:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
-            body: bytes = cloudpickle.dumps(content)  # type: ignore[no-untyped-call]
+            yield
         finally:
             for module in by_value:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return body
 
 
 def unpickled(file: BinaryIO) -> Any:

@@ -24,6 +24,7 @@ from ..core.verdicts import Status, Verdict
 from ..judging.exercised import Activity
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
+from ..protocol.controller import Controller
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
 from ..running.determinism import EVENTS
@@ -33,6 +34,7 @@ from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
+from .carried_over import Arrived, OtherProcess
 from .census import Reached, watched_run
 from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
@@ -86,6 +88,9 @@ _SOME: Final = 8
 """Crashes that are tried in two ways."""
 _MORE: Final = 24
 """And where something outside of the world has changed by that."""
+_SOMEWHERE: Final = (
+    "in a variable of a class or a module, of whosever, in an iterator, or in an object that is not written in Python"
+)
 _NAMED: Final = 5
 """Of what has changed, so much is named."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
@@ -108,6 +113,8 @@ class Bench:
         self.cluster.check(scenario)
         self.whole_runs = ""
         """Why every run is a whole one; empty where they can branch off from one another."""
+        self.not_looked_at = ""
+        """What `require_forgetting` could not look at; empty where it has seen all."""
         self._trunk: Trunk | None = None
         named = [g for g in scenario.claimed if g.name in registry.oracles]
         timed = [g for g in named if scenario.costs is None and registry.oracles[g.name].timed(g)]
@@ -222,41 +229,81 @@ class Bench:
 
     def require_forgetting(self) -> None:
         """Make sure that no run knows of the one before it, and no incarnation of the one before it, but by what the
-        world leads to, and by what was written: who remembers otherwise survives crashes here alone. Runs without
-        failures have to come to the same; and some with a crash, whether or not it takes what the subject's code keeps
-        outside of the world, and what was written is what is read. More of these are tried where something outside has
-        changed. Raises InvalidScenario."""
+        world leads to, and by what was written: who remembers otherwise survives crashes here alone.
+
+        Runs without failures have to come to the same; and some with a crash, whether or not it takes what the
+        subject's code keeps outside of the world, whether or not what was written is what is read, and also where the
+        world is carried into another process at the crash (`carried_over`). More of these are tried where something
+        outside has changed. What cannot be looked at in this way is `not_looked_at`. Raises InvalidScenario."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
-        first, again = (small.run((), self.seed).digest() for _ in range(2))
-        if first != again:
-            raise InvalidScenario(
-                self._remembers("gives another history when the same schedule is run again", outside.changed())
-            )
-        thorough = SimulatedCluster(self.cluster.options, thorough=True)
-        ever: dict[str, None] = {}
-        for most in (_SOME, _MORE):
-            for schedule in small.some_crashes(most):
-                plain = small.run(schedule, self.seed).digest()
-                ever |= dict.fromkeys(outside.changed())
-                outside.put_back()
-                if small.run(schedule, self.seed, thorough).digest() != plain:
-                    how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
-                    raise InvalidScenario(self._remembers(how, list(ever)))
-            if not ever:
-                return
+        with OtherProcess(self.subject) as other:
+            first, again = small._carried((), 0, other), small.run((), self.seed).digest()
+            if first != again:
+                raise InvalidScenario(
+                    self._remembers("gives another history when the same schedule is run again", outside.changed())
+                )
+            digests = [first]
+            thorough = SimulatedCluster(self.cluster.options, thorough=True)
+            ever: dict[str, None] = {}
+            for most in (_SOME, _MORE):
+                for schedule, step in small.some_crashes(most):
+                    plain = small._carried(schedule, step, other)
+                    digests.append(plain)
+                    ever |= dict.fromkeys(outside.changed())
+                    outside.put_back()
+                    if small.run(schedule, self.seed, thorough).digest() != plain:
+                        how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
+                        raise InvalidScenario(self._remembers(how, list(ever)))
+                if not ever:
+                    break
+            self._require_same(other.arrived(), digests, list(ever))
 
-    def some_crashes(self, most: int) -> list[Schedule]:
-        """Of single crashes at addresses, some from all over the run."""
+    def _carried(self, schedule: Schedule, step: int, other: OtherProcess) -> str:
+        """The digest of a run whose world is taken along to another process as it is at a step."""
+        recorder = MemoryRecorder()
+        scenario = replace(self.scenario, faults=schedule)
+        with self.cluster.simulate(
+            Run("explored", scenario, self.seed, recorder, self.registry.faults, None), Controller(schedule)
+        ) as deployment:
+            deployment.prepare()
+            deployment.start()
+            deployment.run_to(step)
+            other.carry(deployment, recorder, scenario.deadline)
+            deployment.drained(scenario.deadline)
+            deployment.stop()
+        return recorder.history().digest()
+
+    def _require_same(self, arrived: Arrived, digests: Sequence[str], ever: Sequence[str]) -> None:
+        """That worlds came to the same in another process. Raises InvalidScenario."""
+        if arrived.kept:
+            raise InvalidScenario(self._remembers("writes what it can read again", arrived.kept))
+        if any(one != another for one, another in zip(arrived.digests, digests, strict=False)):
+            whole = arrived.digests[0] != digests[0]
+            when = "from the beginning" if whole else "from a crash on"
+            raise InvalidScenario(
+                self._remembers(f"comes to something else where it goes on in another process, {when}", ever)
+            )
+        if arrived.failure:
+            self.not_looked_at = (
+                f"whether anything survives a crash in objects that are not written in Python, or in files: its worlds "
+                f"cannot go on in another process ({arrived.failure})"
+            )
+        elif arrived.written:
+            some = ", ".join(arrived.written[:_NAMED])
+            self.not_looked_at = f"what becomes of the files that it writes, which no crash takes: {some}"
+
+    def some_crashes(self, most: int) -> list[tuple[Schedule, int]]:
+        """Of single crashes at addresses, some from all over the run, and the step in which each strikes."""
         apart = -(-len(self.calm_classes) // most)
         return [
-            (untimed_crash([where.address.name]).at(Moment.exactly(where.address)),)
+            ((untimed_crash([where.address.name]).at(Moment.exactly(where.address)),), where.step)
             for where, *_ in self.calm_classes[:: max(1, apart)]
         ]
 
     def _remembers(self, how: str, changed: Sequence[str]) -> str:
-        where = f"{', '.join(changed[:_NAMED])} changed" if changed else "as a variable of a class or a module does"
+        where = f"{', '.join(changed[:_NAMED])} changed" if changed else _SOMEWHERE
         return (
             f"{self.subject.name} under {self.subject.kind} {how}: something remembers one run, or one incarnation, in "
             f"the next ({where}), and no crash takes that away in the simulator. Keep it in states, or in attributes "

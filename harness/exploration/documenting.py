@@ -63,6 +63,7 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "alike": {address: list(others) for address, others in findings.alike.items()},
         "corpus": None if explored.corpus is None else asdict(explored.corpus),
         "whole_runs": findings.whole_runs or None,
+        "not_looked_at": explored.bench.not_looked_at or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
         "not_covered": list(not_covered(explored.bench.seed)) if explored.exhaust else None,
         "random": {

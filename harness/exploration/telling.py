@@ -100,6 +100,8 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("corpus", f"{counted(grown.had, 'schedule')} varied, {grown.trouble or added}")
     if findings.whole_runs:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
+    if explored.bench.not_looked_at:
+        yield Fact("not looked at", explored.bench.not_looked_at, Tone.OPEN)
     if explored.exhaust:
         yield from _exhausted(explored)
     if findings.bound is not None:

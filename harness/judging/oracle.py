@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from ..core.error_text import described_error
-from ..core.errors import StreamproofError, UnknownName
+from ..core.errors import InvalidScenario, StreamproofError, UnknownName
 from ..core.guarantees import Amount, Guarantee
 from ..core.lattice import implied, ranked
 from ..core.library import listed_by
@@ -255,7 +255,9 @@ def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str
 
 def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
     """What an oracle says. One that raises, or gives no verdict on what it was asked, leaves its own guarantee UNKNOWN
-    and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all."""
+    and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all. So is what
+    an oracle of a user's does to the history: InvalidScenario, since whoever is asked next would judge another one."""
+    before = _digest(oracle, case)
     try:
         return _verdict_on(guarantee, oracle.judge(case, guarantee))
     except (StreamproofError, MemoryError):
@@ -264,6 +266,21 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
         story = "".join(traceback.format_exception(error))
         reason = Reason(Why.ORACLE_FAILED, described_error(error), story)
         return unknown(guarantee, case.collation.observables, reason)
+    finally:
+        if before and _digest(oracle, case) != before:
+            raise InvalidScenario(
+                f"the oracle of {guarantee.name} changes the history that it is given, so nobody else can judge that; "
+                "let it take a copy of what it sorts or changes"
+            )
+
+
+def _digest(oracle: Oracle, case: Case) -> str:
+    """Of the history, where the oracle could change it: ours do not, and what is read from the disk stays there."""
+    of_ours = getattr(oracle.judge, "__module__", "").partition(".")[0] == _OURS
+    return "" if of_ours or not isinstance(case.history.records, list | tuple) else case.history.digest()
+
+
+_OURS: Final = __name__.partition(".")[0]
 
 
 def _verdict_on(guarantee: Guarantee, found: object) -> Verdict:

@@ -7,7 +7,7 @@ records.frames     the records while they are being written; gone once they are 
 offered.parquet    what the sources gave            \\
 delivered.parquet  what the recorder took            } sealed
 steps.parquet      what slices took, checkpointed, kept /
-seal.json          the digests of the three; written last
+seal.json          the digests of the three, of the timeline and of scenario.json; written last
 verdicts.json      what the oracles said
 logs/              the logs of every process
 ```
@@ -40,7 +40,7 @@ from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
 from .sealing import is_sealed, read_sealed, seal
 
-VERSION = 3
+VERSION = 4
 _json = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(TimelineEntry).decode
 
@@ -189,7 +189,7 @@ def read_description(path: Path) -> Description:
         if version != VERSION:
             raise UnknownHistoryVersion(f"{path} has version {version!r}; this streamproof reads version {VERSION}")
         return msgspec.convert(found, Description)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedHistory(f"{file} cannot be read: {error}") from error
 
 
@@ -230,11 +230,13 @@ def _read_timeline(path: Path) -> list[TimelineEntry]:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError as error:
         raise DamagedHistory(f"{path} is missing") from error
+    except OSError as error:
+        raise DamagedHistory(f"{path} cannot be read: {error.strerror}") from error
     # What follows the last newline is what a killed writer had begun.
     entries = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
             entries.append(_entry(line))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedHistory(f"{path}, line {number}, cannot be read: {error}") from error
     return entries

@@ -70,8 +70,16 @@ def read_frames(path: Path, until: int | None = None) -> Iterator[Stamped]:
     """The whole frames of a file, or of its first `until` bytes; a frame cut short at the end is what a killed writer
     leaves, and is passed over.
 
-    Raises DamagedHistory where a frame is altered, UnknownHistoryVersion for a file of another version.
+    Raises DamagedHistory where a frame is altered, or the file cannot be read, UnknownHistoryVersion for a file of
+    another version.
     """
+    try:
+        yield from _frames_of(path, until)
+    except OSError as error:
+        raise DamagedHistory(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _frames_of(path: Path, until: int | None) -> Iterator[Stamped]:
     with path.open("rb", buffering=1 << 20) as file:
         magic = file.read(len(MAGIC))
         if len(magic) < len(MAGIC) and MAGIC.startswith(magic):
@@ -92,6 +100,6 @@ def read_frames(path: Path, until: int | None = None) -> Iterator[Stamped]:
                 raise DamagedHistory(f"{path}: the record at byte {place:,} was altered; its checksum does not match")
             try:
                 yield _decode(body)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise DamagedHistory(f"{path}: the record at byte {place:,} cannot be read: {error}") from error
             place += _HEAD.size + length

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..core.errors import DamagedHistory
 from ..core.model import PLAIN, Event
 from .records import Delivered, Offered, Record, Stamped
 
@@ -54,7 +55,19 @@ class SealedRecords(Sequence[Stamped]):
         if steps := wanted - {Offered, Delivered}:
             tables.append(self._steps(steps))
         found = tables[0] if len(tables) == 1 else merge(*tables, key=itemgetter(0))
-        return (stamped for _, stamped in found)
+        return self._in_order(found)
+
+    def _in_order(self, found: Iterable[Numbered]) -> Iterator[Stamped]:
+        """Raises DamagedHistory for tables that hold something else than records, or not in their order."""
+        latest = -1
+        try:
+            for place, stamped in found:
+                if place <= latest:
+                    raise DamagedHistory(f"the tables in {self._folder} are out of order at record {place:,}")
+                latest = place
+                yield stamped
+        except (pa.ArrowException, msgspec.MsgspecError, LookupError, TypeError, ValueError, OSError) as error:
+            raise DamagedHistory(f"the tables in {self._folder} cannot be read: {_said(error)}") from error
 
     def __iter__(self) -> Iterator[Stamped]:
         return self.of(*_KINDS)
@@ -96,6 +109,13 @@ class SealedRecords(Sequence[Stamped]):
     __hash__ = None  # type: ignore[assignment]
 
     def _file(self, name: str) -> pq.ParquetFile:
+        """Raises DamagedHistory."""
+        try:
+            return self._opened(name)
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedHistory(f"{self._folder / name}.parquet cannot be read: {_said(error)}") from error
+
+    def _opened(self, name: str) -> pq.ParquetFile:
         # As bytes: the name of a folder need not be text.
         return pq.ParquetFile(pa.OSFile(os.fsencode(self._folder / f"{name}.parquet")), pre_buffer=False)
 
@@ -169,6 +189,12 @@ def _values(column: pa.Array) -> list[Any]:
     coded = column.dictionary_encode()
     texts: list[str] = coded.dictionary.to_pylist()
     values: list[Any] = _value(f"[{','.join(texts)}]")
+    if len(values) != len(texts):
+        raise ValueError("a value is more than one")
     if _ALIKE.issuperset(map(type, values)):
         return _at(values, coded.indices)
     return _value(f"[{','.join(column.to_pylist())}]")  # type: ignore[no-any-return]
+
+
+def _said(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

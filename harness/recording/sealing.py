@@ -6,7 +6,8 @@ Three tables, each row with `n`, the place of its record in the history:
 - `delivered.parquet`: sink, channel, incarnation, position, source, seq, key, value, time, at
 - `steps.parquet`: every other record, as its kind and its fields in JSON
 
-Values are JSON. `seal.json` has the SHA-256 of each table; it is written last, so that a folder which has it is whole.
+Values are JSON. `seal.json` has the SHA-256 of each table, and of what else a verdict rests on; it is written last, so
+that a folder which has it is whole.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from .records import Delivered, Offered, Stamped
 from .sealed import SealedRecords
 
 TABLES = ("offered", "delivered", "steps")
+BESIDE = ("timeline.jsonl", "scenario.json")
+"""What is sealed along with them, where it is there."""
 _CHUNK = 50_000
 _SHORT = 50_000
 """Rows of a history that is read into memory at once."""
@@ -96,12 +99,16 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
                     tables["steps"].add(n, at, kind, _json(record).decode())
         for table in tables.values():
             table.close()
-        digests = {name: _digest(folder / f"{name}.parquet") for name in TABLES}
+        digests = {name: _digest(folder / name) for name in _sealed_files(folder)}
         draft = folder / "seal.json.draft"
         draft.write_bytes(msgspec.json.format(_json(digests)))
         draft.replace(folder / "seal.json")
     except OSError as error:
         raise StorageFailed(f"cannot seal the records in {folder}: {error.strerror or error}") from error
+
+
+def _sealed_files(folder: Path) -> tuple[str, ...]:
+    return (*(f"{name}.parquet" for name in TABLES), *(name for name in BESIDE if os.path.lexists(folder / name)))
 
 
 def _digest(path: Path) -> str:
@@ -110,25 +117,40 @@ def _digest(path: Path) -> str:
 
 
 def is_sealed(folder: Path) -> bool:
-    return (folder / "seal.json").exists()
+    return os.path.lexists(folder / "seal.json")
 
 
 def read_sealed(folder: Path) -> Sequence[Stamped]:
     """The records of a sealed run, in their order: of a long one, read from the folder whenever they are asked for.
 
-    Raises DamagedHistory when a table is missing or was altered.
+    Raises DamagedHistory when a file of it is missing, cannot be read, or was altered.
     """
-    try:
-        digests = msgspec.json.decode((folder / "seal.json").read_bytes(), type=dict[str, str])
-    except msgspec.MsgspecError as error:
-        raise DamagedHistory(f"{folder / 'seal.json'} cannot be read: {error}") from error
-    for name in TABLES:
-        path = folder / f"{name}.parquet"
-        if not path.exists():
-            raise DamagedHistory(f"{path} is missing from the sealed run")
-        if _digest(path) != digests.get(name):
+    digests = _read_digests(folder / "seal.json")
+    for name in sorted({*_sealed_files(folder), *digests}):
+        path = folder / name
+        try:
+            digest = _digest(path)
+        except FileNotFoundError as error:
+            raise DamagedHistory(f"{path} is missing from the sealed run") from error
+        except OSError as error:
+            raise DamagedHistory(f"{path} cannot be read: {error.strerror}") from error
+        if digest != digests.get(name):
             raise DamagedHistory(
                 f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}"
             )
     records = SealedRecords(folder)
     return list(records) if records.rows <= _SHORT else records
+
+
+def _read_digests(seal: Path) -> dict[str, str]:
+    """File -> its SHA-256. Raises DamagedHistory."""
+    try:
+        digests = msgspec.json.decode(seal.read_bytes(), type=dict[str, str])
+    except OSError as error:
+        raise DamagedHistory(f"{seal} cannot be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedHistory(f"{seal} cannot be read: {error}") from error
+    strange = [name for name in digests if Path(name).name != name]
+    if strange:
+        raise DamagedHistory(f"{seal} cannot be read: {strange[0]!r} is no file of a run")
+    return digests

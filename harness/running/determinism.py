@@ -18,18 +18,15 @@ was: whoever sent it may send it again. What needs more of the input than that t
 
 from __future__ import annotations
 
-import io
-import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from random import Random
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -50,6 +47,7 @@ from ..core.model import (
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
 from ..recording.records import Offered
+from .other_processes import answer, begin, said_by, tell
 
 HASH_SEEDS = ("1", "2")
 ELSEWHERE = "ELSEWHERE-05:45"
@@ -60,8 +58,6 @@ _CANNOT_CHANGE: Final = frozenset({*PLAIN, float})
 """Types of values."""
 _TICK = 10
 """The clock is read after so many events each."""
-LIMIT_SECONDS = 60.0
-"""How long another process may take."""
 
 
 class Executed(msgspec.Struct, frozen=True, array_like=True):
@@ -128,10 +124,10 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
         return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
-    others = [_begin(HASH_SEEDS[0]), _begin(HASH_SEEDS[1], {"TZ": ELSEWHERE})]
+    others = [begin(__name__, HASH_SEEDS[0]), begin(__name__, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
-            _tell(process, task)
+            tell(process, msgspec.msgpack.encode(task))
         here = execute_slices(topology.apart(), beginnings)
         found, failures = [], []
         for process in others:
@@ -347,32 +343,11 @@ def _pickled(topology: Topology) -> bytes:
     return with_code(topology, modules_only_here())
 
 
-def _begin(hash_seed: str, other: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
-    # What this process can import, the other can as well.
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **other, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
-    )
-
-
-def _tell(process: subprocess.Popen[bytes], task: _Task) -> None:
-    assert process.stdin is not None
-    # One that has ended already says how.
-    with suppress(BrokenPipeError), process.stdin as told:
-        told.write(msgspec.msgpack.encode(task))
-    process.stdin = None
-
-
 def _result(process: subprocess.Popen[bytes]) -> ExecutedSlices | str:
     """What another process has found, or why it has found nothing."""
-    try:
-        said, _ = process.communicate(timeout=LIMIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"executing them in another process took more than {LIMIT_SECONDS:g} s"
+    said, failure = said_by(process)
+    if failure:
+        return failure
     try:
         return msgspec.msgpack.decode(said, type=ExecutedSlices | str)
     except msgspec.MsgspecError:
@@ -403,21 +378,13 @@ def _made_by(origin: str) -> bytes:
     return _pickled(subject.topology)
 
 
-def main() -> int:
-    """In another process."""
-    out = os.dup(1)
-    # What the user's code prints is nobody's.
-    os.dup2(2, 1)
-    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
+def _answered(told: bytes) -> bytes:
     try:
-        with redirect_stdout(io.StringIO()):
-            found: ExecutedSlices | str = _carry_out(task)
+        found: ExecutedSlices | str = _carry_out(msgspec.msgpack.decode(told, type=_Task))
     except Exception as error:
         found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
-    with os.fdopen(out, "wb") as said:
-        said.write(msgspec.msgpack.encode(found))
-    return 0
+    return msgspec.msgpack.encode(found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer(_answered))

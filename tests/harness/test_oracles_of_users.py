@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -273,6 +274,31 @@ def test_what_is_wrong_with_the_record_is_wrong_for_all_of_them() -> None:
     registry = RegistryWith(raising(InvalidHistory("no such record")))
     with pytest.raises(InvalidHistory, match="no such record"):
         run_in_memory(scenario(), SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+
+
+def _forgets_an_output(case: Case, guarantee: Guarantee) -> Verdict:
+    """Takes the last delivery for itself."""
+    records: Any = case.history.records
+    place = max(place for place, stamped in enumerate(records) if isinstance(stamped.record, Delivered))
+    del records[place]
+    return decide(case, guarantee, (), "fine")
+
+
+def _sorts_rows(case: Case, guarantee: Guarantee) -> Verdict:
+    """Sorts each delivery in place."""
+    for one in case.history.each(Delivered):
+        one.rows.sort(key=lambda row: (row.key, -row.seq))
+    return decide(case, guarantee, (), "fine")
+
+
+@pytest.mark.parametrize("judge", [_forgets_an_output, _sorts_rows])
+def test_one_that_changes_the_history_is_refused_and_nobody_judges_what_it_leaves(
+    judge: Callable[[Case, Guarantee], Verdict],
+) -> None:
+    registry = RegistryWith(Oracle("takes-away", judge))
+    planned = replace(scenario(), claims=[Guarantee("takes-away"), exactly_once()])
+    with pytest.raises(InvalidScenario, match="the oracle of takes-away changes the history that it is given"):
+        run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
 
 
 def test_its_traceback_is_in_the_runs_folder_and_the_reason_names_it(installed: Path, ask: Ask) -> None:

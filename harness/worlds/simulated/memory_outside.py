@@ -6,7 +6,8 @@ to (`capturing`), and nothing else: who kept something here would survive in the
 the subject over its classes and the modules in which these were written, and can be put back to what it was at first.
 
 Only containers of Python's own, buffers, variables, and objects of the user's own classes are put back. What is kept in
-a file, in an iterator, or in another object that is not written in Python, is not seen here.
+a file, in an iterator, in a module of others, or in another object that is not written in Python, is not seen here: a
+search finds it out by going on in another process (`exploration.carried_over`).
 """
 
 from __future__ import annotations

@@ -458,6 +458,13 @@ def mine():
         assert {verdict["status"] for verdict in again.document["verdicts"]} == {"UNKNOWN"}
 
 
+def swapped(content: bytes, place: int) -> bytes:
+    """Two lines have changed places."""
+    lines = content.split(b"\n")
+    lines[place : place + 2] = reversed(lines[place : place + 2])
+    return b"\n".join(lines)
+
+
 def damage(folder: Path, file: str, how: Callable[[bytes], bytes]) -> None:
     path = folder / file
     path.write_bytes(how(path.read_bytes()))
@@ -469,13 +476,25 @@ def damage(folder: Path, file: str, how: Callable[[bytes], bytes]) -> None:
         ("scenario.json", lambda content: content[:50], "cannot be read"),
         ("scenario.json", lambda content: b"\xff\xfe", "cannot be read"),
         ("scenario.json", lambda content: b"[]", "version None"),
-        ("scenario.json", lambda content: content.replace(b'"version": 3', b'"version": 99'), "version 99"),
+        ("scenario.json", lambda content: content.replace(b'"version": 4', b'"version": 99'), "version 99"),
         ("scenario.json", lambda content: content.replace(b'"trace"', b'"other"'), "has changed since"),
         ("scenario.json", lambda content: content.replace(b"trace.passive-replication", b"gone"), "no scenario 'gone'"),
         ("steps.parquet", lambda content: content[:-10], "was altered after it was sealed"),
         ("offered.parquet", lambda content: b"", "was altered after it was sealed"),
         ("seal.json", lambda content: b"{", "cannot be read"),
-        ("timeline.jsonl", lambda content: b"{}\n" + content, "line 1, cannot be read"),
+        ("timeline.jsonl", lambda content: b"{}\n" + content, "was altered after it was sealed"),
+        ("timeline.jsonl", lambda content: b"\n".join(content.split(b"\n")[1:]), "was altered after it was sealed"),
+        ("timeline.jsonl", lambda content: swapped(content, 3), "was altered after it was sealed"),
+        ("timeline.jsonl", lambda content: content.replace(b'"at":', b'"at":1', 1), "was altered after it was sealed"),
+        ("timeline.jsonl", lambda content: content[: len(content) // 2], "was altered after it was sealed"),
+        (
+            "scenario.json",
+            lambda content: content.replace(b'"minimal": false', b'"minimal": true'),
+            "was altered after",
+        ),
+        ("scenario.json", lambda content: content.replace(b'"seed": 7', b'"seed": 8', 1), "was altered after"),
+        ("scenario.json", lambda content: b"[" * 100_000, "cannot be read"),
+        ("seal.json", lambda content: content.replace(b"timeline.jsonl", b"../timeline"), "is no file of a run"),
     ],
 )
 def test_a_damaged_folder_ends_in_3(
@@ -493,6 +512,21 @@ def test_a_damaged_folder_ends_in_3(
 @pytest.mark.parametrize("file", ["steps.parquet", "timeline.jsonl", "seal.json", "scenario.json"])
 def test_a_folder_that_lacks_a_file_ends_in_3(ask: Ask, finished: Path, file: str) -> None:
     (finished / file).unlink()
+    answer = ask("judge", finished)
+    assert (answer.status, answer.out) == (3, "")
+    assert file in answer.err
+
+
+@pytest.mark.parametrize("file", ["steps.parquet", "timeline.jsonl", "seal.json", "scenario.json"])
+@pytest.mark.parametrize("instead", ["a folder", "a link to itself"])
+def test_a_folder_in_which_something_else_stands_for_a_file_ends_in_3(
+    ask: Ask, finished: Path, file: str, instead: str
+) -> None:
+    (finished / file).unlink()
+    if instead == "a folder":
+        (finished / file).mkdir()
+    else:
+        (finished / file).symlink_to(file)
     answer = ask("judge", finished)
     assert (answer.status, answer.out) == (3, "")
     assert file in answer.err

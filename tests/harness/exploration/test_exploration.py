@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
+import remembering
 from golden_draws import counterexample as shrunk_counterexample
+from remembering import Filter
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.contracts.registry import Named, Registry
@@ -51,7 +53,6 @@ from streamproof.harness.exploration.plans import EverySingle, Given, RandomSche
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.protocol.channels import InputChannel
-from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint
@@ -339,30 +340,7 @@ class KeptForARecovery(Mechanism):
         return _WORK[self.where](machine)
 
 
-class _Filter(AtWork):
-    def __init__(self, machine: Machine) -> None:
-        super().__init__(machine)
-        self.seen: dict[int, int] = {}
-
-    def begin(self, given: Start) -> None:
-        if given.incarnation > 1:
-            self.seen.update(self.kept())
-
-    def kept(self) -> dict[int, int]:
-        return {}
-
-    def keep(self) -> None:
-        pass
-
-    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
-        passed = [event for event in events if event.seq > self.seen.get(channel.place, 0)]
-        if events:
-            self.seen[channel.place] = max(self.seen.get(channel.place, 0), events[-1].seq)
-            self.keep()
-        return passed
-
-
-class _OfItsClass(_Filter):
+class _OfItsClass(Filter):
     latest: ClassVar[dict[str, dict[int, int]]] = {}
 
     def kept(self) -> dict[int, int]:
@@ -380,7 +358,7 @@ class _OfItsClassReplaced(_OfItsClass):
 _module: dict[str, dict[int, int]] = {}
 
 
-class _OfItsModule(_Filter):
+class _OfItsModule(Filter):
     def kept(self) -> dict[int, int]:
         return _module.get(self.machine.spec.slice_id, {})
 
@@ -388,7 +366,7 @@ class _OfItsModule(_Filter):
         _module[self.machine.spec.slice_id] = dict(self.seen)
 
 
-class _OfADefaultArgument(_Filter):
+class _OfADefaultArgument(Filter):
     def kept(self, kept: dict[str, dict[int, int]] = {}) -> dict[int, int]:  # noqa: B006
         return kept.setdefault(self.machine.spec.slice_id, {})
 
@@ -401,7 +379,7 @@ def _cached(slice_id: str) -> dict[int, int]:
     return {}
 
 
-class _OfACache(_Filter):
+class _OfACache(Filter):
     def kept(self) -> dict[int, int]:
         return _cached(self.machine.spec.slice_id)
 
@@ -414,7 +392,7 @@ _here = threading.local()
 _context: ContextVar[dict[str, dict[int, int]]] = ContextVar("_context")
 
 
-class _OfABuffer(_Filter):
+class _OfABuffer(Filter):
     @property
     def _at(self) -> int:
         return zlib.crc32(self.machine.spec.slice_id.encode()) % 16
@@ -427,7 +405,7 @@ class _OfABuffer(_Filter):
             _marks[4 * self._at + place] = seq
 
 
-class _OfTheThread(_Filter):
+class _OfTheThread(Filter):
     def kept(self) -> dict[int, int]:
         return vars(_here).setdefault(self.machine.spec.slice_id, {})  # type: ignore[no-any-return]
 
@@ -435,7 +413,7 @@ class _OfTheThread(_Filter):
         self.kept().update(self.seen)
 
 
-class _OfTheContext(_Filter):
+class _OfTheContext(Filter):
     def kept(self) -> dict[int, int]:
         return (_context.get(None) or {}).get(self.machine.spec.slice_id, {})
 
@@ -453,7 +431,7 @@ class _Slotted:
 _slotted = _Slotted()
 
 
-class _OfASlot(_Filter):
+class _OfASlot(Filter):
     def kept(self) -> dict[int, int]:
         return {place: seq for name, place, seq in _slotted.kept if name == self.machine.spec.slice_id}
 
@@ -463,7 +441,7 @@ class _OfASlot(_Filter):
         _slotted.kept = (*others, *((mine, place, seq) for place, seq in self.seen.items()))
 
 
-class _OfTheEnvironment(_Filter):
+class _OfTheEnvironment(Filter):
     def kept(self) -> dict[int, int]:
         return {int(place): seq for place, seq in json.loads(os.environ.get(self._name, "{}")).items()}
 
@@ -475,7 +453,7 @@ class _OfTheEnvironment(_Filter):
         return f"STREAMPROOF_TEST_{self.machine.spec.slice_id}"
 
 
-_WORK: dict[str, type[_Filter]] = {
+_WORK: dict[str, type[Filter]] = {
     "class": _OfItsClass,
     "class, replaced": _OfItsClassReplaced,
     "module": _OfItsModule,
@@ -507,13 +485,37 @@ def test_what_only_a_restored_life_reads_is_refused(where: str) -> None:
             del os.environ[name]
 
 
+@pytest.mark.parametrize("where", remembering.PLACES)
+def test_what_no_look_at_python_shows_is_refused(where: str) -> None:
+    bench = Bench(with_mechanism(remembering.Remembering(where)).scenario, REGISTRY, seed=7)
+    try:
+        with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
+            bench.require_forgetting()
+    finally:
+        remembering.forget()
+
+
+def test_what_is_written_and_never_read_is_said_and_searched(tmp_path: Path) -> None:
+    bench = Bench(with_mechanism(remembering.Noting(str(tmp_path / "notes"))).scenario, REGISTRY, seed=7)
+    bench.require_forgetting()
+    assert (
+        bench.not_looked_at == f"what becomes of the files that it writes, which no crash takes: {tmp_path / 'notes'}"
+    )
+
+
+def test_what_cannot_go_on_in_another_process_is_said_and_searched() -> None:
+    bench = Bench(with_mechanism(remembering.Noting(holding=True)).scenario, REGISTRY, seed=7)
+    bench.require_forgetting()
+    assert "its worlds cannot go on in another process (TypeError: cannot pickle 'generator'" in bench.not_looked_at
+
+
 @dataclass(frozen=True)
 class SavesWhatItGoesOnChanging(Mechanism):
     def attach(self, machine: Machine) -> AtWork:
         return _Saving(machine)
 
 
-class _Saving(_Filter):
+class _Saving(Filter):
     """What it saves is what it has become until it is restored, where nobody writes it down."""
 
     part = "saving"

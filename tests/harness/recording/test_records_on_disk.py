@@ -1,9 +1,15 @@
 """Records survive being written: whole, cut short, and sealed; altered ones are refused."""
 
+import hashlib
+import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -213,3 +219,32 @@ def test_a_part_of_what_is_on_the_disk_is_that_part(part: slice, tmp_path: Path)
     seal(records, tmp_path)
     assert list(FramedRecords(path)[part]) == records[part]
     assert list(SealedRecords(tmp_path)[part]) == records[part]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("value", None), ("value", "NaN"), ("value", "1e999"), ("value", "1, 2"), ("value", "{"), ("seq", None)],
+)
+def test_tables_that_hold_no_records_are_refused_whoever_sealed_them(
+    column: str, value: object, tmp_path: Path
+) -> None:
+    seal([Stamped(1, Offered("s-0", [Event("s-0", 1, "k", 1, 1)]))], tmp_path)
+    _sealed_anew(tmp_path, "offered", lambda rows: [{**rows[0], column: value}])
+    with pytest.raises(DamagedHistory, match=r"the tables in .* cannot be read"):
+        list(read_sealed(tmp_path))
+
+
+def test_records_that_are_out_of_order_are_refused_whoever_sealed_them(tmp_path: Path) -> None:
+    seal([Stamped(number, Ended("s-0", number, {})) for number in range(3)], tmp_path)
+    _sealed_anew(tmp_path, "steps", lambda rows: rows[::-1])
+    with pytest.raises(DamagedHistory, match="out of order"):
+        list(read_sealed(tmp_path))
+
+
+def _sealed_anew(folder: Path, name: str, how: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    path = folder / f"{name}.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist(how(table.to_pylist()), schema=table.schema), path)
+    digests = json.loads((folder / "seal.json").read_bytes())
+    digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "seal.json").write_text(json.dumps(digests))
