@@ -93,7 +93,10 @@ def test_packages_are_resolved_here_and_handed_over_as_jars(folder: Path, asked:
 def test_what_was_downloaded_once_is_kept_for_the_user(folder: Path, asked: Path) -> None:
     bring_jars({"spark.jars.packages": COORDINATES}, folder)
     assert "again" not in asked.read_text()
-    bring_jars({"spark.jars.packages": COORDINATES}, folder)
+    asked.unlink()
+    assert "needed-2.0.jar" in bring_jars({"spark.jars.packages": COORDINATES}, folder / "other")["spark.jars"]
+    assert not asked.exists()
+    bring_jars({"spark.jars.packages": "org.example:upload:1.1"}, folder)
     assert "again" in asked.read_text()
 
 
