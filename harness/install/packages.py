@@ -9,6 +9,7 @@ after a crash than before.
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,12 +54,24 @@ def with_jars(
 
 def handed_over(settings: Mapping[str, str], resolved: Iterable[Path]) -> dict[str, str]:
     """The settings, with what was `resolved` for the packages that they name: as Spark itself would have it, in the
-    class path, and in Python's import path, since a jar can hold modules, too."""
-    found, jars = dict(settings), [str(jar) for jar in resolved]
+    class path, and in Python's import path where a jar holds modules."""
+    found, jars = dict(settings), list(resolved)
     found.pop(PACKAGES, None)
-    for name in (JARS, PYTHON_FILES) if jars else ():
-        found[name] = ",".join(filter(None, [found.get(name, ""), *jars]))
+    # Every process of a run copies what it is told of: a connector's jars come to a hundred megabytes.
+    for name, named in ((JARS, jars), (PYTHON_FILES, [jar for jar in jars if _holds_modules(jar)])):
+        if named:
+            found[name] = ",".join([*filter(None, [found.get(name, "")]), *map(str, named)])
     return found
+
+
+@functools.cache
+def _holds_modules(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as content:
+            return any(name.endswith(".py") for name in content.namelist())
+    except (OSError, zipfile.BadZipFile):
+        # Spark will say what is wrong with it.
+        return False
 
 
 def kept_jars(

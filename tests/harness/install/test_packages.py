@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,11 +160,15 @@ def test_a_cache_that_cannot_be_written_is_said(resolver: Resolver, tmp_path: Pa
 
 
 def test_a_driver_is_given_jars_and_resolves_nothing_itself(resolver: Resolver) -> None:
+    with zipfile.ZipFile(resolver.content, "w") as jar:
+        jar.writestr("upload/__init__.py", "")
     settings = {"spark.jars.packages": UPLOAD, "spark.jars": "/mine.jar", "spark.acme.password": "secret"}
     kept = list(map(str, resolver.jars()))
+    # What Python can import of them is told apart: each process copies what it is told of.
+    modules = [jar for jar in kept if jar.endswith("upload-1.0.jar")]
     assert with_jars(settings, resolver.spark, resolver.java) == {
         "spark.jars": ",".join(["/mine.jar", *kept]),
-        "spark.submit.pyFiles": ",".join(kept),
+        "spark.submit.pyFiles": ",".join(modules),
         "spark.acme.password": "secret",
     }
 
