@@ -294,8 +294,12 @@ class Query:
     @property
     def configuration(self) -> dict[str, str]:
         """All that Spark is to be told for it, secrets included."""
-        brought = {"spark.jars.packages": ",".join(self.packages), "spark.jars": ",".join(self.jars)}
-        return {**{name: value for name, value in brought.items() if value}, **self.settings, **self.secrets}
+        told = {**self.settings, **self.secrets}
+        for name, brought in {"spark.jars.packages": self.packages, "spark.jars": self.jars}.items():
+            # A setting of that name is no reason to go without them.
+            if both := list(filter(None, [*brought, told.get(name, "")])):
+                told[name] = ",".join(both)
+        return told
 
     def without_secrets(self, text: str) -> str:
         """What is said of it, for records: Spark's messages and logs can quote its configuration."""

@@ -165,7 +165,12 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
 
 
 def _certified(name: str, version: str, home: Path, minutes: float, whole: bool) -> Cell:
-    tried = tried_query(name, (home / "user").resolve())
+    return certified(tried_query(name, (home / "user").resolve()), version, home, minutes, whole)
+
+
+def certified(tried: TriedQuery, version: str, home: Path, minutes: float, whole: bool) -> Cell:
+    """What comes of it on that version. Nothing that a campaign raises for itself ends the others."""
+    name = tried.name
     registry, folder = Registry(), home / f"{name.replace(AS_WELL, '-')}-{version}"
     shutil.rmtree(folder, ignore_errors=True)
     faults = every_crash_point() if whole else every_crash_point("driver", recovering=False, split_brain=False)

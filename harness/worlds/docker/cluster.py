@@ -16,6 +16,8 @@ from ...contracts.subject import Deployment
 from ...core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
 from ...core.errors import MissingTool, Unsupported
 from ...core.places import numbered_workers
+from ...install.machine import find_java
+from ...install.packages import with_jars
 from ...install.settings import profile_settings
 from ...install.spark_choice import chosen_spark, chosen_version
 from ..embedded.cluster import check_subject, deploy_subject, settings_profile
@@ -55,6 +57,9 @@ class DockerCluster:
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
         self._check_memory(self._executors(scenario))
+        if isinstance(subject, Query):
+            # Before anything starts, and by no driver: the containers' network has no way out.
+            with_jars(subject.configuration, chosen_spark(), find_java())
 
     def _check_memory(self, executors: int) -> None:
         memory = memory_for(self.options.workers, executors)

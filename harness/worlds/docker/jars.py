@@ -4,18 +4,13 @@ here, and handed over as jars."""
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from ...core.errors import InvalidScenario, StorageFailed
 from ...install.machine import find_java, find_spark
-from ...install.packages import PACKAGES, packages_cache, resolve
-
-JARS: Final = "spark.jars"
-PYTHON_FILES: Final = "spark.submit.pyFiles"
+from ...install.packages import JARS, PACKAGES, handed_over, kept_jars
 
 
 def bring_jars(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -26,20 +21,13 @@ def bring_jars(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     named = [jar.strip() for jar in settings.get(JARS, "").split(",") if jar.strip()]
     if not named and not settings.get(PACKAGES):
         return dict(settings)
-    found = dict(settings)
+    kept = kept_jars(settings, find_spark(), find_java()) if settings.get(PACKAGES) else []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        jars = [_brought(jar, folder) for jar in named]
-        if settings.get(PACKAGES):
-            resolved = _resolved(settings, folder)
-            jars += resolved
-            # Where Spark resolves them itself, what Python they hold can be imported, too.
-            found[PYTHON_FILES] = ",".join(filter(None, [settings.get(PYTHON_FILES, ""), *resolved]))
-            del found[PACKAGES]
+        brought = ",".join(dict.fromkeys(_brought(jar, folder) for jar in named))
+        return handed_over({**settings, JARS: brought}, [_copied(jar, folder) for jar in kept])
     except OSError as error:
         raise StorageFailed(f"jars cannot be brought to {folder}: {error}") from error
-    found[JARS] = ",".join(dict.fromkeys(jars))
-    return found
 
 
 def _brought(jar: str, folder: Path) -> str:
@@ -51,12 +39,6 @@ def _brought(jar: str, folder: Path) -> str:
     if not path.is_file():
         raise InvalidScenario(f"the jar {jar} is not there: name one of this machine by its whole path")
     return str(_copied(path, folder))
-
-
-def _resolved(settings: Mapping[str, str], folder: Path) -> list[str]:
-    with tempfile.TemporaryDirectory(prefix="streamproof-packages-") as private:
-        jars = resolve(settings, Path(private), find_java(), find_spark(), cache=packages_cache(settings))
-        return [str(_copied(jar, folder)) for jar in jars]
 
 
 def _copied(jar: Path, folder: Path) -> Path:

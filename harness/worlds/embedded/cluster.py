@@ -16,6 +16,7 @@ from ...core.carriers import TOXIPROXY
 from ...core.errors import Unsupported, UserMistake
 from ...core.places import numbered_workers
 from ...install.machine import Spark, find_java, find_toxiproxy
+from ...install.packages import with_jars
 from ...install.settings import profile_settings
 from ...install.spark_choice import check_packages, chosen_spark
 from ..spark.control.nodes import OTHER_NODES, Nodes
@@ -44,11 +45,13 @@ class EmbeddedCluster:
         self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:
-        find_java()
-        spark = spark_of(scenario)
+        java, spark = find_java(), spark_of(scenario)
         if isinstance(scenario.subject, Query):
             check_packages(scenario.subject.packages, spark, named=bool(scenario.subject.spark))
         check_subject(scenario, self.options.workers)
+        if isinstance(scenario.subject, Query):
+            # Here and not by a driver, whose start is waited for, and which may be dead when they come.
+            with_jars(scenario.subject.configuration, spark, java)
 
     def require(self, carriers: Collection[str]) -> None:
         if TOXIPROXY in carriers:

@@ -25,6 +25,7 @@ from ...core.waiting import wait_until
 from ...core.wire import Endpoint
 from ...install.class_archive import archive_options
 from ...install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
+from ...install.packages import with_jars
 from ...install.private_files import write_private
 from ...install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from ...install.spark_choice import link_package
@@ -204,7 +205,8 @@ class SparkProcesses:
             if node.running():
                 raise Unsupported(f"driver {name} is running: it cannot be started")
             properties = self.scratch / "conf" / f"{name}.properties"
-            write_private(properties, as_properties({**self._settings, **(settings or {})}))
+            theirs = with_jars(settings or {}, self.spark, find_java())
+            write_private(properties, as_properties({**self._settings, **theirs}))
             work = self.scratch / name
             _make_folder(work)
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"

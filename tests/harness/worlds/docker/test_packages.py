@@ -82,7 +82,8 @@ def test_packages_are_resolved_here_and_handed_over_as_jars(folder: Path, asked:
     found = bring_jars(settings, folder)
     names = [folder / "needed-2.0.jar", folder / "upload-1.0.jar"]
     assert found["spark.jars"].split(",") == [str(folder / "mine.jar"), *map(str, names)]
-    assert found["spark.submit.pyFiles"].split(",") == [*map(str, names)]
+    # Of what holds no module, Python is not told.
+    assert "spark.submit.pyFiles" not in found
     assert "spark.jars.packages" not in found
     assert found["spark.acme.password"] == "secret"
     told = asked.read_text()
@@ -93,7 +94,10 @@ def test_packages_are_resolved_here_and_handed_over_as_jars(folder: Path, asked:
 def test_what_was_downloaded_once_is_kept_for_the_user(folder: Path, asked: Path) -> None:
     bring_jars({"spark.jars.packages": COORDINATES}, folder)
     assert "again" not in asked.read_text()
-    bring_jars({"spark.jars.packages": COORDINATES}, folder)
+    asked.unlink()
+    assert "needed-2.0.jar" in bring_jars({"spark.jars.packages": COORDINATES}, folder / "other")["spark.jars"]
+    assert not asked.exists()
+    bring_jars({"spark.jars.packages": "org.example:upload:1.1"}, folder)
     assert "again" in asked.read_text()
 
 
