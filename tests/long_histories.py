@@ -165,9 +165,14 @@ def write(folder: Path, outputs: int, *, crash: bool, masked: bool) -> int:
     """Returns how many rows were delivered."""
     folder.mkdir(parents=True, exist_ok=True)
     maker = Maker(outputs, crash, masked)
-    seal(maker.records(), folder)
-    lines = (msgspec.json.encode(entry) + b"\n" for entry in maker.timeline)
-    (folder / "timeline.jsonl").write_bytes(b"".join(lines))
+
+    def records() -> Iterator[Stamped]:
+        yield from maker.records()
+        # What happened is known then, and is sealed along with the records.
+        lines = (msgspec.json.encode(entry) + b"\n" for entry in maker.timeline)
+        (folder / "timeline.jsonl").write_bytes(b"".join(lines))
+
+    seal(records(), folder)
     return maker.delivered
 
 

@@ -34,7 +34,7 @@ from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
-from .carried_over import Arrived, OtherProcess
+from .carried_over import OtherProcess, WorldsArrived
 from .census import Reached, watched_run
 from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
@@ -275,7 +275,7 @@ class Bench:
             deployment.stop()
         return recorder.history().digest()
 
-    def _require_same(self, arrived: Arrived, digests: Sequence[str], ever: Sequence[str]) -> None:
+    def _require_same(self, arrived: WorldsArrived, digests: Sequence[str], ever: Sequence[str]) -> None:
         """That worlds came to the same in another process. Raises InvalidScenario."""
         if arrived.kept:
             raise InvalidScenario(self._remembers("writes what it can read again", arrived.kept))

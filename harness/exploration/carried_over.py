@@ -35,7 +35,7 @@ _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleTyp
 """What needs no name: it is what it is, or has one already."""
 
 
-class Arrived(msgspec.Struct, frozen=True, array_like=True):
+class WorldsArrived(msgspec.Struct, frozen=True, array_like=True):
     """What came of the worlds in the other process."""
 
     digests: list[str]
@@ -88,16 +88,16 @@ class OtherProcess:
         except Exception as error:
             self.failure = described_error(error)
 
-    def arrived(self) -> Arrived:
+    def arrived(self) -> WorldsArrived:
         """What all of them came to there."""
         if self.failure or self._process is None:
-            return Arrived([], (), (), self.failure)
+            return WorldsArrived([], (), (), self.failure)
         tell(self._process, msgspec.msgpack.encode(_Task(self._carrier.subject, self._worlds)))
         said, failure = said_by(self._process)
         try:
-            return msgspec.msgpack.decode(said, type=Arrived)
+            return msgspec.msgpack.decode(said, type=WorldsArrived)
         except msgspec.MsgspecError:
-            return Arrived([], (), (), failure or "what the other process has said cannot be read")
+            return WorldsArrived([], (), (), failure or "what the other process has said cannot be read")
 
 
 class _Carrier:
@@ -163,7 +163,7 @@ def _go_on(told: bytes) -> bytes:
         if one.failure:
             break
     return msgspec.msgpack.encode(
-        Arrived(
+        WorldsArrived(
             [one.digest for one in found if not one.failure],
             tuple(dict.fromkeys(what for one in found for what in one.kept)),
             tuple(dict.fromkeys(what for one in found for what in one.written)),

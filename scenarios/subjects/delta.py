@@ -35,31 +35,31 @@ APPLICATION: Final = "lines"
 """`txnAppId`: who writes. It has to outlive a driver, as the checkpoint does."""
 
 
-def place(folders: RunFolders) -> str:
+def table_path(folders: RunFolders) -> str:
     return str(folders.sink / "rows")
 
 
 def stream_into(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
-    return rows.writeStream.format("delta").option("path", place(folders))
+    return rows.writeStream.format("delta").option("path", table_path(folders))
 
 
 def append_as_transaction(frame: DataFrame, batch: int, folders: RunFolders) -> None:
     """A table keeps the last version of each application, in the commit that adds the rows: a batch that comes again
     is left out."""
     named = lines(frame).write.format("delta").mode("append").option("txnAppId", APPLICATION)
-    named.option("txnVersion", str(batch)).save(place(folders))
+    named.option("txnVersion", str(batch)).save(table_path(folders))
 
 
 def append_without_id(frame: DataFrame, batch: int, folders: RunFolders) -> None:
     """Atomic, and no more than that: a batch that comes again is added again."""
-    lines(frame).write.format("delta").mode("append").save(place(folders))
+    lines(frame).write.format("delta").mode("append").save(table_path(folders))
 
 
 def rows_of_the_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
     """As any reader of the table sees it: what its log says, and not what files there are."""
     if not (folders.sink / "rows" / "_delta_log").is_dir():
         return spark.createDataFrame([], LINE)
-    return spark.read.format("delta").load(place(folders))
+    return spark.read.format("delta").load(table_path(folders))
 
 
 def delta_sink(spark: str = "4.1.3") -> Query:

@@ -21,7 +21,7 @@ SMALL_BATCH: Final = 5
 """Each crash is a real kill, since a topic cannot be copied."""
 
 
-def lines(frame: DataFrame) -> DataFrame:
+def numbered_values(frame: DataFrame) -> DataFrame:
     return frame.select("seq", "value")
 
 
@@ -46,7 +46,7 @@ def as_it_is(folders: RunFolders) -> None:
 def kafka_sink(address: str, spark: str = "") -> Query:
     """Spark's Kafka sink, on a broker at `host:port`."""
     return Query(
-        lines,
+        numbered_values,
         name="kafka-sink",
         write=into_topic,
         read=from_topic,

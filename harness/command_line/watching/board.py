@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from .sources import Source
+from .sources import WatchedSource
 
 LOOKED_AT: Final = 10.0
 """Seconds after which nobody looks any more who has not asked again."""
@@ -37,7 +37,7 @@ class Board:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._source: Source | None = None
+        self._source: WatchedSource | None = None
         self._drawn: tuple[int, Hashable] | None = None
         """The number of the source, and its mark, of which the newest page is."""
         self._sources = 0
@@ -51,7 +51,7 @@ class Board:
         self._asked = float("-inf")
         self._not_before = float("-inf")
 
-    def watch(self, source: Source) -> None:
+    def watch(self, source: WatchedSource) -> None:
         with self._changed:
             self._source = source
             self._sources += 1

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Opening(msgspec.Struct, frozen=True, tag="opening"):
+class WatchOpening(msgspec.Struct, frozen=True, tag="opening"):
     """The first: who asks for the page has to show this token."""
 
     token: str
@@ -38,21 +38,21 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
     line: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
+class WatchEnded(msgspec.Struct, frozen=True, tag="ended"):
     """The command is done, and goes once the last page is out."""
 
 
-Subject = WatchRun | WatchCampaign | WatchSearch
-Message = Opening | WatchRun | WatchCampaign | WatchSearch | Said | Ended
+WatchedSubject = WatchRun | WatchCampaign | WatchSearch
+ToldToWatch = WatchOpening | WatchRun | WatchCampaign | WatchSearch | Said | WatchEnded
 
 
-class Opened(msgspec.Struct, frozen=True):
+class WatchOpened(msgspec.Struct, frozen=True):
     """What that process answers, once: where it listens, or why it does not."""
 
     port: int = 0
     trouble: str = ""
 
 
-encode = msgspec.json.Encoder(enc_hook=str).encode
-decode = msgspec.json.Decoder(Message).decode
-decode_opened = msgspec.json.Decoder(Opened).decode
+encode_told = msgspec.json.Encoder(enc_hook=str).encode
+decode = msgspec.json.Decoder(ToldToWatch).decode
+decode_opened = msgspec.json.Decoder(WatchOpened).decode

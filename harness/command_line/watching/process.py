@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from .board import Board
-from .messages import Ended, Message, Opened, Opening, Said, decode, encode
+from .messages import Said, ToldToWatch, WatchEnded, WatchOpened, WatchOpening, decode, encode_told
 from .server import WatchServer
 from .sources import source_of
 
@@ -34,32 +34,32 @@ def main() -> None:
     parent = os.getppid()
     lines = _lines(parent)
     opening = decode(next(lines, b"{}"))
-    assert isinstance(opening, Opening)
+    assert isinstance(opening, WatchOpening)
     with suppress(OSError):
         os.nice(_NICER)
     board = Board()
     try:
         server = WatchServer(board, opening.token)
     except OSError as error:
-        _say(Opened(trouble=f"nothing can listen on loopback: {error.strerror}"))
+        _say(WatchOpened(trouble=f"nothing can listen on loopback: {error.strerror}"))
         return
     for name, job in (("serving", server.serve_forever), ("drawing", lambda: _draw(board))):
         threading.Thread(target=job, name=name, daemon=True).start()
-    _say(Opened(port=server.port))
+    _say(WatchOpened(port=server.port))
     for line in lines:
         message = decode(line)
-        if isinstance(message, Ended):
+        if isinstance(message, WatchEnded):
             board.end()
             _see_it_out(board, parent)
             return
         _heed(board, message)
 
 
-def _heed(board: Board, message: Message) -> None:
+def _heed(board: Board, message: ToldToWatch) -> None:
     match message:
         case Said(line):
             board.say(line)
-        case Opening() | Ended():
+        case WatchOpening() | WatchEnded():
             pass
         case subject:
             board.watch(source_of(subject))
@@ -92,8 +92,8 @@ def _lines(parent: int) -> Iterator[bytes]:
         yield from whole
 
 
-def _say(opened: Opened) -> None:
-    sys.stdout.write(encode(opened).decode() + "\n")
+def _say(opened: WatchOpened) -> None:
+    sys.stdout.write(encode_told(opened).decode() + "\n")
     sys.stdout.flush()
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ...core.reasons import Reason, Why
 from ...core.verdicts import Status, unknown
-from .messages import Subject, WatchCampaign, WatchRun, WatchSearch
+from .messages import WatchCampaign, WatchedSubject, WatchRun, WatchSearch
 
 if TYPE_CHECKING:
     from ...certifying.certificate import Certificate
@@ -26,7 +26,7 @@ REPORT: Final = "streamproof report {} draws all of it."
 CAMPAIGN_GOES_ON: Final = "the campaign goes on"
 
 
-class Source(Protocol):
+class WatchedSource(Protocol):
     """What is watched."""
 
     def mark(self) -> Hashable:
@@ -36,7 +36,7 @@ class Source(Protocol):
         """The page; None where nothing has happened yet. Raises what reading a record raises."""
 
 
-def source_of(subject: Subject) -> Source:
+def source_of(subject: WatchedSubject) -> WatchedSource:
     match subject:
         case WatchRun(folder):
             return WatchedRun(Path(os.fsdecode(folder)))

@@ -20,15 +20,15 @@ import typer
 from ...install.machine import inherited_import_path
 from ..progress_line import Heard
 from .messages import (
-    Ended,
-    Message,
-    Opening,
     Said,
+    ToldToWatch,
     WatchCampaign,
+    WatchEnded,
+    WatchOpening,
     WatchRun,
     WatchSearch,
     decode_opened,
-    encode,
+    encode_told,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Watch:
         self._wanted = wanted
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
-        self._waiting: dict[str, Message] = {}
+        self._waiting: dict[str, ToldToWatch] = {}
         """The newest of each kind that is not written yet: who reads slowly misses some, and holds up nobody."""
         self._changed = threading.Condition()
         self._over = False
@@ -80,7 +80,7 @@ class Watch:
         if self._process is None:
             return
         if kind is None:
-            self._put("ended", Ended())
+            self._put("ended", WatchEnded())
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GOES)
         with self._changed:
@@ -149,7 +149,7 @@ class Watch:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(encode(Opening(token)) + b"\n")
+            process.stdin.write(encode_told(WatchOpening(token)) + b"\n")
             process.stdin.flush()
         except OSError as error:
             return 0, f"its process ended at once ({error.strerror})"
@@ -160,7 +160,7 @@ class Watch:
         opened = decode_opened(line)
         return opened.port, opened.trouble
 
-    def _put(self, what: str, message: Message) -> None:
+    def _put(self, what: str, message: ToldToWatch) -> None:
         if self._process is None:
             return
         with self._changed:
@@ -180,7 +180,7 @@ class Watch:
                 self._waiting = {}
             try:
                 for _, message in messages:
-                    process.stdin.write(encode(message) + b"\n")
+                    process.stdin.write(encode_told(message) + b"\n")
                 process.stdin.flush()
             except (OSError, ValueError, TypeError) as error:
                 if not self._over:

@@ -1,7 +1,5 @@
 """Records survive being written: whole, cut short, and sealed; altered ones are refused."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resealing import seal_anew
 from streamproof.harness.core.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
 from streamproof.harness.core.model import Event
 from streamproof.harness.recording import sealed
@@ -245,6 +244,4 @@ def _sealed_anew(folder: Path, name: str, how: Callable[[list[dict[str, Any]]], 
     path = folder / f"{name}.parquet"
     table = pq.read_table(path)
     pq.write_table(pa.Table.from_pylist(how(table.to_pylist()), schema=table.schema), path)
-    digests = json.loads((folder / "seal.json").read_bytes())
-    digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "seal.json").write_text(json.dumps(digests))
+    seal_anew(folder)

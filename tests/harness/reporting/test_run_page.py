@@ -11,6 +11,7 @@ import pytest
 
 from asking import Ask
 from pages_read import PageRead, assert_sound, read_page
+from resealing import seal_anew
 from streamproof.harness.command_line import drawing
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.core.errors import StorageFailed
@@ -154,6 +155,7 @@ def test_a_run_whose_code_is_gone_has_the_verdicts_on_record(ask: Ask, lost: Pat
     gone = shutil.copytree(lost, tmp_path / "gone")
     file = gone / "scenario.json"
     file.write_text(file.read_text().replace("user_of_reports:", "user_of_reports_that_is_gone:"))
+    seal_anew(gone)
     assert ask("report", gone).status == 0
     page = read_page((gone / "report.html").read_text())
     assert_sound(page)
