@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..recording.history import Aborted, History, Stalled
+from math import inf
+
+from ..recording.history import Aborted, Drained, History, Stalled
+from ..recording.records import InStep
 from .lives import still_there
 from .reexecution import Reexecution
 
@@ -27,15 +30,28 @@ def why_inconclusive(history: History, rerun: Reexecution) -> str:
 
 def _unseen(history: History, rerun: Reexecution) -> str:
     """Which incarnation was there at the end, and left no record of what it kept: one that works, or that is in step
-    where all replicas work."""
+    where all replicas work. Who got in step after the end had no part in the run."""
     running = still_there(history)
+    end = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), inf)
     for slice_id, reruns in rerun.reruns.items():
         for number in sorted(reruns.keys() - rerun.kept[slice_id].keys()):
             works = reruns[number].took or slice_id in rerun.all_work
             in_step = rerun.in_step.get(slice_id)
-            if (slice_id, number) in running and works and (in_step is None or number in in_step):
+            if (slice_id, number) not in running or not works:
+                continue
+            if in_step is None or (number in in_step and _in_step_at(history, slice_id, number) <= end):
                 return f"{slice_id}#{number} was there at the end, and what it kept was not recorded"
     return ""
+
+
+def _in_step_at(history: History, slice_id: str, number: int) -> float:
+    known = (
+        stamped.at
+        for stamped in history.of(InStep)
+        if isinstance(stamped.record, InStep)
+        and (stamped.record.slice, stamped.record.incarnation) == (slice_id, number)
+    )
+    return next(known, inf)
 
 
 def why_incomplete(history: History) -> str:

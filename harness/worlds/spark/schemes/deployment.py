@@ -235,11 +235,13 @@ class SchemeDeployment:
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
         if self.server.finished:
+            # Who gets in step from now on came too late to be asked.
+            asked = self._keeping()
             self.server.call(self._inspect())
             # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
             with suppress(DeadlinePassed):
                 wait_until(
-                    self._watched(lambda: self._kept >= self._keeping()),
+                    self._watched(lambda: self._kept >= asked & self._keeping()),
                     KEPT_SECONDS,
                     "every slice's final state",
                 )
