@@ -24,6 +24,7 @@ from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
+from streamproof.harness.recording.records import InStep, Stamped
 from streamproof.harness.running.judgement import judge_history
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
@@ -113,6 +114,27 @@ def test_a_replica_that_is_there_and_left_no_record_of_what_it_kept_is_not_taken
     assert verdict.reason == "op0-0#2 was there at the end, and what it kept was not recorded"
     made.lose("op0", 2, replica=1)
     assert made.verdict(PRECISE).status is Status.HOLDS, "of one that is gone nothing is expected"
+
+
+def test_a_replica_that_got_in_step_after_the_end_is_asked_for_nothing() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.take("op0", number, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    made.lose("op0", 2, replica=1)
+    made.start("op0", 3, replica=1, in_step=False)
+    made.keep("op0", 1)
+    whole = made.history()
+    end = next(entry.stamp.at for entry in whole.timeline if isinstance(entry, Drained))
+
+    def verdict(in_step: int) -> Verdict:
+        records = [*whole.records, Stamped(in_step, InStep("op0-0", 3))]
+        return made.verdict(PRECISE, History(records, whole.timeline))
+
+    assert verdict(end + 1).status is Status.HOLDS
+    assert verdict(end).reason == "op0-0#3 was there at the end, and what it kept was not recorded"
 
 
 def test_no_replica_in_step_at_the_end_leaves_nothing_to_judge() -> None:
