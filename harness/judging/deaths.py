@@ -28,14 +28,13 @@ def _replaced(struck: FaultStruck, ended: Sequence[FaultStruck], history: Histor
     """Whether the driver got a successor while a fault kept it from going on, and no crash ended it meanwhile."""
     if DRIVER not in struck.bite.actors:
         return False
-    stamps: dict[type, list[int]] = {Placed: [], FaultHealed: []}
-    for entry in history.timeline:
-        if isinstance(entry, Placed) and entry.actor == DRIVER:
-            stamps[Placed].append(entry.stamp.at)
-        if isinstance(entry, FaultHealed) and (entry.number, entry.target) == (struck.number, struck.bite.target):
-            stamps[FaultHealed].append(entry.stamp.at)
-    began, until = struck.stamp.at, min(stamps[FaultHealed], default=inf)
-    successor = min((at for at in stamps[Placed] if began < at <= until), default=None)
+    what = struck.number, struck.bite.target
+    ends = (
+        one.stamp.at for one in history.timeline if isinstance(one, FaultHealed) and (one.number, one.target) == what
+    )
+    began, until = struck.stamp.at, min(ends, default=inf)
+    placed = (one.stamp.at for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
+    successor = min((at for at in placed if began < at <= until), default=None)
     if successor is None:
         return False
     return not any(DRIVER in one.bite.actors and began <= one.stamp.at <= successor for one in ended)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import merge
-from itertools import islice, pairwise
-from operator import eq, itemgetter
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from ..core.errors import DamagedHistory
 from ..core.model import PLAIN, Event
 from .records import Delivered, Offered, Record, Stamped
+from .streamed import StreamedRecords
 
 _ROWS = 16_384
 """Read at a time."""
@@ -33,7 +34,7 @@ Numbered = tuple[int, Stamped]
 """A record and its place in the history."""
 
 
-class SealedRecords(Sequence[Stamped]):
+class SealedRecords(StreamedRecords):
     """Reads the tables anew each time that it is gone through; see `harness.recording.sealing` for what is in them."""
 
     def __init__(self, folder: Path) -> None:
@@ -86,27 +87,6 @@ class SealedRecords(Sequence[Stamped]):
 
     def __len__(self) -> int:
         return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> Stamped: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Stamped]: ...
-    def __getitem__(self, index: int | slice) -> Stamped | Sequence[Stamped]:
-        if isinstance(index, slice):
-            places = range(len(self))[index]
-            if places.step != 1:
-                return list(self)[index]
-            # Only what is wanted is kept.
-            return list(islice(self, places.start, places.stop))
-        place = range(len(self))[index]
-        return next(islice(self, place, None))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SealedRecords | list | tuple):
-            return NotImplemented
-        return len(self) == len(other) and all(map(eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _file(self, name: str) -> pq.ParquetFile:
         """Raises DamagedHistory."""

@@ -22,6 +22,7 @@ import pytest
 
 from asking import Ask
 from certified import trial, unsealed
+from losing_run import LOSES
 from streamproof.harness.certifying.journal import Journal
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.command_line.progress_line import LiveLine
@@ -39,24 +40,12 @@ from streamproof.harness.recording.folder import RunFolder, read_description, re
 
 pytestmark = pytest.mark.usefixtures("here")
 
-MODULE = """
-from streamproof import *
-
-
-def loses():
-    return Scenario(
-        gap(word_count(parallelism=1), checkpoint_every=events(8)),
-        text("zen", events=40, batch=5),
-        [crash("count-0").after(events(20))],
-        claims=[at_least_once()],
-    )
-"""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/([\w-]+)/")
 
 
 @pytest.fixture
 def loses(tmp_path: Path) -> str:
-    (tmp_path / "user_of_watching.py").write_text(MODULE)
+    (tmp_path / "user_of_watching.py").write_text(LOSES)
     sys.modules.pop("user_of_watching", None)
     return "user_of_watching:loses"
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from losing_run import LOSES
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.command_line.watching.board import Board
 from streamproof.harness.command_line.watching.server import WatchServer
@@ -22,18 +23,6 @@ from streamproof.harness.recording.folder import RunFolder, read_description, re
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("here")]
 
-MODULE = """
-from streamproof import *
-
-
-def loses():
-    return Scenario(
-        gap(word_count(parallelism=1), checkpoint_every=events(8)),
-        text("zen", events=40, batch=5),
-        [crash("count-0").after(events(20))],
-        claims=[at_least_once()],
-    )
-"""
 WITHIN = 30_000
 """Milliseconds."""
 
@@ -49,7 +38,7 @@ class Live:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
-    (tmp_path / "user_of_live_view.py").write_text(MODULE)
+    (tmp_path / "user_of_live_view.py").write_text(LOSES)
     sys.modules.pop("user_of_live_view", None)
     asked = ["run", "user_of_live_view:loses", "--cluster", "simulated", "--folder", "whole"]
     assert run_command_line(asked) == 1
