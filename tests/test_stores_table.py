@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from streamproof.scenarios.subjects.stores import STORES
-from versions.stores import PAGE, read_measured, table, with_table
+from versions.matrix import read_measured, with_table
+from versions.stores import BEGIN, MEASURED, PAGE, table
 
 
 def test_the_page_has_the_table_of_what_was_measured() -> None:
-    assert PAGE.read_text() == with_table(PAGE.read_text(), table(read_measured()))
+    assert PAGE.read_text() == with_table(PAGE.read_text(), table(read_measured(MEASURED)), BEGIN)
 
 
 def test_what_was_measured_is_right_and_was_measured_on_the_spark_that_is_named() -> None:
-    cells = [(version, cell) for cells in read_measured().values() for version, cell in cells.items()]
+    cells = [(version, cell) for cells in read_measured(MEASURED).values() for version, cell in cells.items()]
     assert cells
     assert [cell for version, cell in cells if not cell.right or cell.spark != version] == []
-    assert set(read_measured()) <= {one.name for one in STORES}
+    assert set(read_measured(MEASURED)) <= {one.name for one in STORES}

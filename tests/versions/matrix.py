@@ -123,17 +123,22 @@ def main() -> int:
 
 
 def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return asked_for(__doc__, "subject", ROWS)
+
+
+def asked_for(said: str | None, what: str, choices: Sequence[str]) -> argparse.Namespace:
+    """What the command line asks for: all versions that there are, and all of these, unless it names some."""
+    parser = argparse.ArgumentParser(description=said, formatter_class=argparse.RawDescriptionHelpFormatter)
     there = [one.version for one in environments() if one.whole]
     parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
-    parser.add_argument("--subject", action="append", choices=ROWS)
+    parser.add_argument(f"--{what}", action="append", choices=choices)
     parser.add_argument("--minutes", type=float, default=30.0, help="for each")
     parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
     parser.add_argument("--folder", type=Path, default=Path("certificates"))
     parser.add_argument("--table", action="store_true", help="make no more than the table")
     asked = parser.parse_args()
     asked.spark = asked.spark or [*there, chosen_version()]
-    asked.subject = asked.subject or [*ROWS]
+    setattr(asked, what, getattr(asked, what) or [*choices])
     return asked
 
 
@@ -215,15 +220,19 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def read_measured() -> Measured:
-    kept = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+def read_measured(file: Path = MEASURED) -> Measured:
+    kept = json.loads(file.read_text()) if file.exists() else {}
     return {name: {version: Cell(**cell) for version, cell in cells.items()} for name, cells in kept.items()}
 
 
 def _write(measured: Measured) -> None:
-    plain = {name: {version: asdict(cell) for version, cell in cells.items()} for name, cells in measured.items()}
-    MEASURED.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
+    write_measured(measured, MEASURED)
     PAGE.write_text(with_table(PAGE.read_text(), table(measured)))
+
+
+def write_measured(measured: Measured, file: Path) -> None:
+    plain = {name: {version: asdict(cell) for version, cell in cells.items()} for name, cells in measured.items()}
+    file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
 def table(measured: Measured) -> str:
@@ -245,9 +254,9 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def with_table(page: str, made: str) -> str:
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}{made}{END}{rest.partition(END)[2]}"
+def with_table(page: str, made: str, begin: str = BEGIN) -> str:
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}{made}{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ table. Ends with 1 where a verdict is another than it must be.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -21,18 +19,17 @@ from kafka_broker import BROKER, kafka_broker
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
-from streamproof.harness.install.spark_choice import chosen_version
-from streamproof.harness.install.spark_environments import environments
 from streamproof.scenarios.subjects.stores import STORES, StoreLine, store_line
-from versions.matrix import BEGIN, END, Cell, Measured, TriedQuery, certified
+from versions.matrix import Measured, TriedQuery, asked_for, certified, read_measured, with_table, write_measured
 
 MEASURED = Path(__file__).with_name("measured_stores.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
+BEGIN = "<!-- made by tests/versions/stores.py -->\n"
 
 
 def main() -> int:
-    asked = _asked()
-    measured, wrong = read_measured(), []
+    asked = asked_for(__doc__, "store", [one.name for one in STORES])
+    measured, wrong = read_measured(MEASURED), []
     for name in () if asked.table else asked.store:
         line = store_line(name)
         for version in asked.spark:
@@ -54,21 +51,6 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    there = [one.version for one in environments() if one.whole]
-    parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
-    parser.add_argument("--store", action="append", choices=[one.name for one in STORES])
-    parser.add_argument("--minutes", type=float, default=30.0, help="for each")
-    parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
-    parser.add_argument("--folder", type=Path, default=Path("certificates"))
-    parser.add_argument("--table", action="store_true", help="make no more than the table")
-    asked = parser.parse_args()
-    asked.spark = asked.spark or [*there, chosen_version()]
-    asked.store = asked.store or [one.name for one in STORES]
-    return asked
-
-
 @contextmanager
 def _server(line: StoreLine) -> Iterator[str]:
     with kafka_broker() if line.server else nullcontext(0) as port:
@@ -82,15 +64,9 @@ def tried_store(line: StoreLine, version: str, address: str) -> TriedQuery:
     return TriedQuery(line.name, query, fed, (line.claim,), line.expected, anomaly=str(line.anomaly or ""))
 
 
-def read_measured() -> Measured:
-    kept = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
-    return {name: {version: Cell(**cell) for version, cell in cells.items()} for name, cells in kept.items()}
-
-
 def _write(measured: Measured) -> None:
-    plain = {name: {version: asdict(cell) for version, cell in cells.items()} for name, cells in measured.items()}
-    MEASURED.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
-    PAGE.write_text(with_table(PAGE.read_text(), table(measured)))
+    write_measured(measured, MEASURED)
+    PAGE.write_text(with_table(PAGE.read_text(), table(measured), BEGIN))
 
 
 def table(measured: Measured) -> str:
@@ -112,13 +88,6 @@ def _connector(query: Query, line: StoreLine) -> str:
     named = [*query.packages, *([BROKER] if line.server else [])]
     return ", ".join(f"`{package.partition(':')[2]}`" for package in named)
 
-
-def with_table(page: str, made: str) -> str:
-    before, _, rest = page.partition(STORES_BEGIN)
-    return f"{before}{STORES_BEGIN}{made}{END}{rest.partition(END)[2]}"
-
-
-STORES_BEGIN = BEGIN.replace("matrix", "stores")
 
 if __name__ == "__main__":
     sys.exit(main())
