@@ -192,3 +192,24 @@ class _Noting(AtWork):
             with Path(self._to).open("a") as file:
                 file.write(f"{len(events)}\n")
         return events
+
+
+@dataclass(frozen=True)
+class Rereading(Mechanism):
+    """Counts in a file, and changes nothing by that."""
+
+    file: str
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Rereading(machine, self)
+
+
+class _Rereading(AtWork):
+    def __init__(self, machine: Machine, declared: Rereading) -> None:
+        super().__init__(machine)
+        self._file = Path(declared.file)
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        counted = int(self._file.read_text()) if self._file.exists() else 0
+        self._file.write_text(str(counted + len(events)))
+        return events

@@ -14,6 +14,8 @@ class Why(StrEnum):
     """The record does not explain itself, so it cannot be trusted to be judged."""
     UNREPEATABLE = "unrepeatable"
     """The operators do not give the same every time, so nothing can be executed again."""
+    REMEMBERED = "remembered"
+    """The simulator's crashes have not taken all that the subject's code remembers."""
     INCOMPLETE = "incomplete"
     """The run did not come to its end: what had not happened could have happened later."""
     UNPROVEN = "unproven"
@@ -42,6 +44,7 @@ class Why(StrEnum):
 
 _SENTENCES = {
     Why.BEYOND: "this goes beyond what is claimed: {about}",
+    Why.REMEMBERED: "something survives a crash that only the simulator lets survive: {about}",
     Why.UNTRIED: "this was not tried: {about}",
     Why.VIRTUAL_TIME: "the simulator's clock is virtual, and the scenario gives no cost model",
     Why.NOT_EXECUTABLE: "the subject cannot be executed again{about}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ from ..contracts.cluster import Run
 from ..contracts.injection import Aims
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
-from ..contracts.subject import SchemeSubject
+from ..contracts.subject import Deployment, SchemeSubject
 from ..core.addresses import Moment
 from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.guarantees import Guarantee
@@ -30,11 +30,12 @@ from ..recording.recorder import MemoryRecorder
 from ..running.determinism import EVENTS
 from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
+from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.memory_outside import OutsideMemory
+from ..worlds.simulated.remembering import NAMED, not_looked_at, remembered
 from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
-from .carried_over import OtherProcess, WorldsArrived
 from .census import Reached, watched_run
 from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
@@ -91,8 +92,6 @@ _MORE: Final = 24
 _SOMEWHERE: Final = (
     "in a variable of a class or a module, of whosever, in an iterator, or in an object that is not written in Python"
 )
-_NAMED: Final = 5
-"""Of what has changed, so much is named."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
 """What leaves a schedule UNKNOWN through its own faults, and says nothing of the subject."""
 
@@ -214,13 +213,16 @@ class Bench:
         """The same bench for another amount of input."""
         return Bench(resized(self.scenario, events, batch), self.registry, seed=self.seed, options=self.cluster.options)
 
-    def run(self, schedule: Schedule, seed: int, cluster: SimulatedCluster | None = None) -> History:
+    def run(self, schedule: Schedule, seed: int) -> History:
         """Raises InvalidOperator when the user's code fails."""
+        return self._run(schedule, seed, self.cluster.deploy)
+
+    def _run(
+        self, schedule: Schedule, seed: int, deploy: Callable[[Run], AbstractContextManager[Deployment]]
+    ) -> History:
         recorder = MemoryRecorder()
         scenario = replace(self.scenario, faults=schedule)
-        with (cluster or self.cluster).deploy(
-            Run("explored", scenario, seed, recorder, self.registry.faults, None)
-        ) as deployment:
+        with deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
             deployment.prepare()
             deployment.start()
             deployment.drained(scenario.deadline)
@@ -242,10 +244,10 @@ class Bench:
             first, again = small._carried((), 0, other), small.run((), self.seed).digest()
             if first != again:
                 raise InvalidScenario(
-                    self._remembers("gives another history when the same schedule is run again", outside.changed())
+                    self._remembers("it gives another history when the same schedule is run again", outside.changed())
                 )
             digests = [first]
-            thorough = SimulatedCluster(self.cluster.options, thorough=True)
+            thorough = self.cluster.simulate_thoroughly
             ever: dict[str, None] = {}
             for most in (_SOME, _MORE):
                 for schedule, step in small.some_crashes(most):
@@ -253,8 +255,8 @@ class Bench:
                     digests.append(plain)
                     ever |= dict.fromkeys(outside.changed())
                     outside.put_back()
-                    if small.run(schedule, self.seed, thorough).digest() != plain:
-                        how = f"comes to something else where a crash takes all that it should ({schedule[0]})"
+                    if small._run(schedule, self.seed, thorough).digest() != plain:
+                        how = f"it comes to something else where a crash takes all that it should ({schedule[0]})"
                         raise InvalidScenario(self._remembers(how, list(ever)))
                 if not ever:
                     break
@@ -277,22 +279,9 @@ class Bench:
 
     def _require_same(self, arrived: WorldsArrived, digests: Sequence[str], ever: Sequence[str]) -> None:
         """That worlds came to the same in another process. Raises InvalidScenario."""
-        if arrived.kept:
-            raise InvalidScenario(self._remembers("writes what it can read again", arrived.kept))
-        if any(one != another for one, another in zip(arrived.digests, digests, strict=False)):
-            whole = arrived.digests[0] != digests[0]
-            when = "from the beginning" if whole else "from a crash on"
-            raise InvalidScenario(
-                self._remembers(f"comes to something else where it goes on in another process, {when}", ever)
-            )
-        if arrived.failure:
-            self.not_looked_at = (
-                f"whether anything survives a crash in objects that are not written in Python, or in files: its worlds "
-                f"cannot go on in another process ({arrived.failure})"
-            )
-        elif arrived.written:
-            some = ", ".join(arrived.written[:_NAMED])
-            self.not_looked_at = f"what becomes of the files that it writes, which no crash takes: {some}"
+        if how := remembered(arrived, digests):
+            raise InvalidScenario(self._remembers(how, ever))
+        self.not_looked_at = not_looked_at(arrived)
 
     def some_crashes(self, most: int) -> list[tuple[Schedule, int]]:
         """Of single crashes at addresses, some from all over the run, and the step in which each strikes."""
@@ -303,11 +292,11 @@ class Bench:
         ]
 
     def _remembers(self, how: str, changed: Sequence[str]) -> str:
-        where = f"{', '.join(changed[:_NAMED])} changed" if changed else _SOMEWHERE
+        where = f"{', '.join(changed[:NAMED])} changed" if changed else _SOMEWHERE
         return (
-            f"{self.subject.name} under {self.subject.kind} {how}: something remembers one run, or one incarnation, in "
-            f"the next ({where}), and no crash takes that away in the simulator. Keep it in states, or in attributes "
-            "of a mechanism's AtWork; and let save() return what does not go on changing"
+            f"{self.subject.name} under {self.subject.kind}: {how}: something remembers one run, or one incarnation, "
+            f"in the next ({where}), and no crash takes that away in the simulator. Keep it in states, or in "
+            "attributes of a mechanism's AtWork; and let save() return what does not go on changing"
         )
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:

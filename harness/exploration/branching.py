@@ -18,7 +18,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
-from ..worlds.simulated.cluster import SimulatedDeployment
+from ..worlds.simulated.deployment import SimulatedDeployment
 from ..worlds.simulated.world import Captured, SimulationOptions
 from .census import CensusController, Reached, at_no_time
 

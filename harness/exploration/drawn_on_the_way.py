@@ -15,7 +15,8 @@ from ..core.schedule import Fault, Schedule
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
-from ..worlds.simulated.cluster import SimulatedCluster, SimulatedDeployment
+from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.deployment import SimulatedDeployment
 from .failing import failed_under
 
 

@@ -40,7 +40,7 @@ from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
 from .sealing import is_sealed, read_sealed, seal
 
-VERSION = 4
+VERSION = 5
 _json = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(TimelineEntry).decode
 

@@ -192,8 +192,28 @@ class Aborted(msgspec.Struct, frozen=True, tag="aborted", omit_defaults=True):
     means nothing."""
 
 
+class Remembered(msgspec.Struct, frozen=True, tag="remembered", omit_defaults=True):
+    """In the simulator: the subject's code may remember what a crash would have taken from a real process."""
+
+    stamp: Stamp
+    what: str
+    """How that shows; empty where it does not."""
+    not_looked_at: str = ""
+    """Where it could not be looked for; empty where all was seen."""
+
+
 TimelineEntry = (
-    FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | LifeFailed | Drained | Stalled | Aborted
+    FaultStruck
+    | FaultHealed
+    | FaultMissed
+    | NodeGone
+    | NodeUp
+    | Placed
+    | LifeFailed
+    | Drained
+    | Stalled
+    | Aborted
+    | Remembered
 )
 
 

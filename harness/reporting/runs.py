@@ -44,6 +44,7 @@ def view_of_run(description: Description, history: History, judgement: Judgement
         exercised="" if judgement.exercised is None else at_work(judgement.exercised),
         strongest=", ".join(map(str, judgement.strongest)) or "none",
         unchecked=judgement.unchecked,
+        not_looked_at=judgement.not_looked_at,
         folder=folder,
     )
 

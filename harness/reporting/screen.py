@@ -104,6 +104,8 @@ def run_screen(view: RunView) -> Iterator[Text]:
     if view.exercised:
         yield from fact_lines([Fact("exercised", view.exercised)])
     yield Text(f"  strongest guarantee seen   {view.strongest}")
+    if view.not_looked_at:
+        yield Text(f"  not looked at: {view.not_looked_at}", style="yellow")
     if view.unchecked:
         yield Text(f"  the operators are taken at their word: {view.unchecked}", style="yellow")
     yield Text()

@@ -79,6 +79,8 @@ class RunView:
     """The strongest guarantees that the history is consistent with."""
     unchecked: str
     """Why it is not known whether the operators give the same in another process; empty where it is."""
+    not_looked_at: str
+    """Where the subject's code may remember what a simulated crash does not take; empty where all was seen."""
     folder: Path
 
 

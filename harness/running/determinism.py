@@ -44,10 +44,10 @@ from ..core.model import (
     operator_of,
     rows_of,
 )
+from ..core.other_processes import answer, begin, said_by, tell
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
 from ..recording.records import Offered
-from .other_processes import answer, begin, said_by, tell
 
 HASH_SEEDS = ("1", "2")
 ELSEWHERE = "ELSEWHERE-05:45"

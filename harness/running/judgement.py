@@ -27,7 +27,7 @@ from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
 from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
 from ..recording.folder import Description, read_description, read_history
-from ..recording.history import FaultMissed, FaultStruck, History
+from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from .determinism import EVENTS, Determinism, beginning, examine
 
 
@@ -48,6 +48,8 @@ class Judgement:
     """How often what the subject is made of was at work; None where the records do not tell, as of a query."""
     unchecked: str = ""
     """Why it is not known whether the operators give the same in another process; empty where it is."""
+    not_looked_at: str = ""
+    """Where the subject's code may remember what a simulated crash does not take; empty where all was seen."""
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -86,7 +88,7 @@ def _judge(
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
-    return _as_far_as_repeatable(judgement, determinism)
+    return _as_far_as_forgotten(_as_far_as_repeatable(judgement, determinism), history)
 
 
 def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
@@ -121,6 +123,28 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
         if verdict.status is Status.VIOLATED and anomalies <= _SURE:
             return verdict
         return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNREPEATABLE, determinism.differs))
+
+    verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
+    return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
+
+
+def _as_far_as_forgotten(judgement: Judgement, history: History) -> Judgement:
+    """Nothing holds of a subject that remembers what a crash would have taken from it."""
+    entry = next((entry for entry in history.timeline if isinstance(entry, Remembered)), None)
+    if entry is None:
+        return judgement
+    judgement = replace(judgement, not_looked_at=entry.not_looked_at)
+    if not entry.what:
+        return judgement
+    reason = Reason(
+        Why.REMEMBERED,
+        f"{entry.what}. Keep it in states, or in attributes of a mechanism's AtWork, or run it on a real cluster",
+    )
+
+    def known(verdict: Verdict) -> Verdict:
+        if verdict.status is not Status.HOLDS:
+            return verdict
+        return unknown(verdict.guarantee, verdict.observables, reason)
 
     verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())

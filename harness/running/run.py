@@ -247,6 +247,7 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
         "digest": judgement.digest,
         "unchecked": judgement.unchecked,
+        "not_looked_at": judgement.not_looked_at,
         "exit_status": int(judgement.exit_status),
     }
 

@@ -24,6 +24,7 @@ from ...recording.history import (
     NodeGone,
     NodeUp,
     Placed,
+    Remembered,
     Stalled,
     TimelineEntry,
 )
@@ -304,4 +305,6 @@ def _said(entry: TimelineEntry) -> str:
             return f"stalled: waiting for {entry.waiting_for}"
         case Aborted():
             return f"given up: {entry.why}"
+        case Remembered():
+            return f"the simulator's crashes may not have taken all: {entry.what or entry.not_looked_at}"
     return ""

@@ -7,7 +7,7 @@ the subject over its classes and the modules in which these were written, and ca
 
 Only containers of Python's own, buffers, variables, and objects of the user's own classes are put back. What is kept in
 a file, in an iterator, in a module of others, or in another object that is not written in Python, is not seen here: a
-search finds it out by going on in another process (`exploration.carried_over`).
+run, or a search, finds it out by going on in another process (`carried_over`).
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class OutsideMemory:
         homes = {(getattr(part, "__module__", None) or "").partition(".")[0] for part in parts}
         self._packages = homes - sys.stdlib_module_names
         """The user's, installed or not."""
+        self.has_code_of_others = False
+        """Whether any of the code is not streamproof's own."""
         self._seen: set[int] = set()
         self._todo: list[tuple[str, Any]] = [
             ("the environment", os.environ),
@@ -174,11 +176,12 @@ class OutsideMemory:
         top = name.partition(".")[0]
         if not name or top in sys.stdlib_module_names or _is_harness(name):
             return False
-        if top in self._packages or top == _OURS:
+        if top == _OURS:
             return True
-        if is_installed(getattr(sys.modules.get(name), "__file__", None) or ""):
+        if top not in self._packages and is_installed(getattr(sys.modules.get(name), "__file__", None) or ""):
             return False
         self._packages.add(top)
+        self.has_code_of_others = True
         return True
 
 

@@ -228,6 +228,7 @@ class SimulatedWorld:
         coordinators: Sequence[CoordinatorSpec] = (),
         placement: Placement = Placement.LEAST_LOADED,
         restarts_by: str = "",
+        network: type[Network] = Network,
     ) -> None:
         self.steps = 0
         self.at_rest = False
@@ -251,7 +252,7 @@ class SimulatedWorld:
         self._event_queue = EventQueue()
         self._later = self._event_queue.later
         self.workforce = None if costs is None else Workforce(self._event_queue, costs)
-        self.network = Network(
+        self.network = network(
             self._event_queue,
             self._random,
             options.link_delay,

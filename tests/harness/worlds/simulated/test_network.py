@@ -5,11 +5,13 @@ from random import Random
 
 import pytest
 
+from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.model import Event
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
 from streamproof.harness.worlds.simulated.disk import Disks
 from streamproof.harness.worlds.simulated.event_queue import EventQueue
 from streamproof.harness.worlds.simulated.network import Direction, Network
+from streamproof.harness.worlds.simulated.written import WrittenNetwork
 
 DOWN: Direction = ("a-0", 1, "b-0", 1)
 UP: Direction = ("b-0", 1, "a-0", 1)
@@ -20,11 +22,11 @@ BOTH = (("a-0", "b-0"), ("b-0", "a-0"))
 class Wire:
     """A network whose messages are written down when they arrive."""
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, kind: type[Network] = Network) -> None:
         self.event_queue = EventQueue()
         self.arrived: list[str] = []
         self.dead: set[tuple[str, int]] = set()
-        self.network = Network(
+        self.network = kind(
             self.event_queue,
             Random(seed).random,
             (200, 800),
@@ -63,6 +65,19 @@ def batches(*seqs: int, to: str = "b-0") -> list[str]:
 @pytest.fixture
 def wire() -> Wire:
     return Wire()
+
+
+def test_what_arrives_on_a_written_network_is_what_was_sent_whatever_its_sender_does_with_it_since() -> None:
+    wire = Wire(kind=WrittenNetwork)
+    kept = [Event("a-0", 1, "k", [1], 0), Event("a-0", 2, "k", [2], 0)]
+    wire.network.send(DOWN, Batch(1, kept))
+    del kept[0]
+    assert wire.run() == batches(1)
+
+
+def test_what_cannot_be_sent_between_processes_is_refused_on_a_written_network() -> None:
+    with pytest.raises(InvalidScenario, match="what a-0 says to b-0 cannot be sent"):
+        Wire(kind=WrittenNetwork).network.send(DOWN, Batch(1, [Event("a-0", 1, "k", 1, 0)], [(object(),)]))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -19,16 +19,16 @@ from contextlib import suppress
 from functools import partial
 from math import ceil
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from ..contracts.subject import SchemeSubject
-from ..core.error_text import described_error
-from ..core.quantities import Duration
-from ..recording.recorder import MemoryRecorder
-from ..running.other_processes import LIMIT_SECONDS, answer, begin, said_by, tell
-from ..worlds.simulated.cluster import SimulatedDeployment
+from ...contracts.subject import SchemeSubject
+from ...core.error_text import described_error
+from ...core.other_processes import LIMIT_SECONDS, answer, begin, said_by, tell
+from ...core.quantities import Duration
+from ...recording.recorder import MemoryRecorder
+from .deployment import SimulatedDeployment
 from .kept_files import KeptFiles
 
 _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType, BuiltinFunctionType)
@@ -79,12 +79,14 @@ class OtherProcess:
             self._process.kill()
             self._process.communicate()
 
-    def carry(self, world: SimulatedDeployment, recorder: MemoryRecorder, deadline: Duration) -> None:
-        """Take a world along as it is now."""
+    def carry(
+        self, world: SimulatedDeployment, recorder: MemoryRecorder, deadline: Duration, upto: int | None = None
+    ) -> None:
+        """Take a world along as it is now. It goes on until so many steps have been taken; None: to its end."""
         if self.failure:
             return
         try:
-            self._worlds.append(self._carrier.world((world, recorder, deadline)))
+            self._worlds.append(self._carrier.world(_Carried(world, recorder, deadline, upto)))
         except Exception as error:
             self.failure = described_error(error)
 
@@ -100,6 +102,24 @@ class OtherProcess:
             return WorldsArrived([], (), (), failure or "what the other process has said cannot be read")
 
 
+class _Carried(NamedTuple):
+    """What is taken along of a world."""
+
+    world: SimulatedDeployment
+    recorder: MemoryRecorder
+    deadline: Duration
+    upto: int | None
+
+    def go_on(self) -> str:
+        """The digest of its history by then."""
+        if self.upto is None:
+            self.world.drained(self.deadline)
+            self.world.stop()
+        else:
+            self.world.run_to(self.upto)
+        return self.recorder.history().digest()
+
+
 class _Carrier:
     """Pickles worlds of a subject so that this, and all that it holds, is there what it was at first."""
 
@@ -107,7 +127,7 @@ class _Carrier:
         # Not above: who searches for nothing new has no need of it.
         from pyspark import cloudpickle
 
-        from ..core.pickling import modules_of_the_user, modules_only_here, sent_along
+        from ...core.pickling import modules_of_the_user, modules_only_here, sent_along
 
         only_here = modules_only_here()
         named = {
@@ -132,12 +152,12 @@ class _Carrier:
         self.subject = self._file.getvalue()
         self._known = self._pickler.memo.copy()
 
-    def world(self, given: object) -> bytes:
+    def world(self, carried: _Carried) -> bytes:
         self._file.seek(0)
         self._file.truncate()
         self._pickler.memo = self._known
         with self._along():
-            self._pickler.dump(given)  # type: ignore[no-untyped-call]
+            self._pickler.dump(carried)  # type: ignore[no-untyped-call]
         return self._file.getvalue()
 
 
@@ -202,25 +222,19 @@ def _apart(work: Callable[[], _One]) -> _One:
 
 def _one(subject: bytes, body: bytes) -> _One:
     try:
-        world, recorder, deadline = _loaded(subject, body)
+        carried = _loaded(subject, body)
         files = KeptFiles()
-        digest = _to_the_end(world, recorder, deadline)
+        digest = carried.go_on()
     except Exception as error:
         return _One(failure=described_error(error))
     return _One(digest, files.kept, files.written)
 
 
-def _loaded(subject: bytes, body: bytes) -> tuple[SimulatedDeployment, MemoryRecorder, Duration]:
+def _loaded(subject: bytes, body: bytes) -> _Carried:
     unpickler = _Unpickler(io.BytesIO(subject + body))
     unpickler.load()
-    found: tuple[SimulatedDeployment, MemoryRecorder, Duration] = unpickler.load()
+    found: _Carried = unpickler.load()
     return found
-
-
-def _to_the_end(world: SimulatedDeployment, recorder: MemoryRecorder, deadline: Duration) -> str:
-    world.drained(deadline)
-    world.stop()
-    return recorder.history().digest()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""A run in the simulator of a subject whose memory survives where no simulated crash takes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import remembering
+from streamproof import crash, events
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.model import Role
+from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.protocol.mechanism import Mechanism
+from streamproof.harness.recording.history import FaultStruck, History, Remembered
+from streamproof.harness.running.judgement import Judgement, judge_history
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+
+REGISTRY = Registry()
+
+
+def with_mechanism(mechanism: Mechanism) -> Scenario:
+    sound = REGISTRY.scenario("trace.passive-replication").scenario
+    subject: Any = sound.subject
+    own = subject.setups[Role.OPERATOR]
+    setups = {**subject.setups, Role.OPERATOR: replace(own, mechanisms=(mechanism, *own.mechanisms))}
+    return replace(sound, subject=replace(subject, setups=setups))
+
+
+def run(scenario: Scenario) -> tuple[History, Judgement]:
+    return run_in_memory(scenario, SimulatedCluster(thorough=True), REGISTRY.faults, REGISTRY.oracles, seed=7)
+
+
+def test_nothing_holds_of_who_writes_what_it_can_read_again_after_a_crash(tmp_path: Path) -> None:
+    scenario = with_mechanism(remembering.Rereading(str(tmp_path / "count")))
+    history, judgement = run(scenario)
+    (verdict,) = judgement.verdicts
+    assert verdict.status is Status.UNKNOWN
+    assert verdict.why is Why.REMEMBERED
+    assert f"it writes what it can read again (the file {tmp_path / 'count'})" in verdict.reason
+    assert judgement.strongest == ()
+    again = judge_history(scenario, history, REGISTRY.oracles, virtual_time=True)
+    assert again.verdicts == judgement.verdicts
+
+
+def test_who_is_not_crashed_may_remember(tmp_path: Path) -> None:
+    scenario = replace(with_mechanism(remembering.Rereading(str(tmp_path / "count"))), faults=())
+    history, judgement = run(scenario)
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert not any(isinstance(entry, Remembered) for entry in history.timeline)
+
+
+@pytest.mark.parametrize("where", remembering.PLACES)
+def test_a_memory_that_no_look_at_python_shows_is_recorded(where: str) -> None:
+    try:
+        history, judgement = run(with_mechanism(remembering.Remembering(where)))
+    finally:
+        remembering.forget()
+    (entry,) = (entry for entry in history.timeline if isinstance(entry, Remembered))
+    assert entry.what
+    assert Status.HOLDS not in {verdict.status for verdict in judgement.verdicts}
+
+
+def test_what_is_written_and_never_read_is_said(tmp_path: Path) -> None:
+    _, judgement = run(with_mechanism(remembering.Noting(str(tmp_path / "notes"))))
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert str(tmp_path / "notes") in judgement.not_looked_at
+
+
+def test_what_cannot_go_on_in_another_process_is_said() -> None:
+    _, judgement = run(with_mechanism(remembering.Noting(holding=True)))
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert "its worlds cannot go on in another process (TypeError" in judgement.not_looked_at
+
+
+def test_two_crashes_of_who_remembers_nothing_hold() -> None:
+    scenario = with_mechanism(remembering.Noting())
+    history, judgement = run(replace(scenario, faults=(*scenario.faults, crash("trace-1").after(events(100)))))
+    assert len([entry for entry in history.timeline if isinstance(entry, FaultStruck) and entry.bite.gone]) == 2
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert not any(isinstance(entry, Remembered) for entry in history.timeline)
