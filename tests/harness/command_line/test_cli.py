@@ -476,7 +476,7 @@ def damage(folder: Path, file: str, how: Callable[[bytes], bytes]) -> None:
         ("scenario.json", lambda content: content[:50], "cannot be read"),
         ("scenario.json", lambda content: b"\xff\xfe", "cannot be read"),
         ("scenario.json", lambda content: b"[]", "version None"),
-        ("scenario.json", lambda content: content.replace(b'"version": 4', b'"version": 99'), "version 99"),
+        ("scenario.json", lambda content: content.replace(b'"version": 5', b'"version": 99'), "version 99"),
         ("scenario.json", lambda content: content.replace(b'"trace"', b'"other"'), "has changed since"),
         ("scenario.json", lambda content: content.replace(b"trace.passive-replication", b"gone"), "no scenario 'gone'"),
         ("steps.parquet", lambda content: content[:-10], "was altered after it was sealed"),
