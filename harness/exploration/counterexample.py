@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject
 from ..core.errors import (
     InvalidCounterexample,
+    InvalidScenario,
     ScenarioChanged,
     Unsupported,
 )
@@ -40,6 +41,29 @@ from .shrinking import Shrunk
 VERSION: Final = 4
 
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Amount = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+
+
+class FedInput(msgspec.Struct, frozen=True):
+    """Which workload is fed, and how much of it."""
+
+    name: str
+    seed: int
+    events: Amount
+    batch: Amount
+    """Events."""
+
+
+class FoundIn(msgspec.Struct, frozen=True):
+    """Where a search came upon it, before it was shrunk."""
+
+    schedule: Count
+    """The number of the schedule."""
+    faults: Count
+    events: Amount
+
+
 class Counterexample(msgspec.Struct, frozen=True):
     """What the file holds."""
 
@@ -49,8 +73,7 @@ class Counterexample(msgspec.Struct, frozen=True):
     """What `streamproof explore` was given; None where the scenario existed in one process only."""
     subject: dict[str, Any]
     """Its name, slices and edges."""
-    workload: dict[str, Any]
-    """Its name and seed, and how much of it is fed: the events, and how many make a batch."""
+    workload: FedInput
     seed: int
     """Of the simulated world."""
     world: dict[str, Any]
@@ -65,8 +88,7 @@ class Counterexample(msgspec.Struct, frozen=True):
     evidence: str
     digest: str
     """Of the history in the simulator."""
-    found: dict[str, int]
-    """At which schedule of the search, and the faults and events that it had."""
+    found: FoundIn
 
     @property
     def kind(self) -> ViolationKind:
@@ -117,7 +139,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         scenario=named.name,
         origin=named.origin or None,
         subject=_shape(scenario),
-        workload={"name": workload.name, "seed": workload.seed, "events": workload.events, "batch": workload.batch},
+        workload=FedInput(workload.name, workload.seed, workload.events, workload.batch),
         seed=shrunk.trial.seed,
         world=asdict(bench.cluster.options) | _costs(scenario),
         placement=_placement(scenario, bench.cluster.places.workers),
@@ -126,11 +148,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         anomaly=shrunk.kind.anomaly,
         evidence=_said(verdict.anomalies[0].sample[0]) if verdict.anomalies[0].sample else "",
         digest=history.digest(),
-        found={
-            "schedule": violation.number,
-            "faults": len(violation.trial.schedule),
-            "events": found_with.workload.events,
-        },
+        found=FoundIn(violation.number, len(violation.trial.schedule), found_with.workload.events),
     )
 
 
@@ -196,11 +214,8 @@ def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario:
             )
         scenario = registry.scenario(found.origin).scenario
     workload = scenario.workload
-    try:
-        now = resized(scenario, found.workload["events"], found.workload["batch"])
-        then = (found.workload["name"], found.workload["seed"])
-    except KeyError as error:
-        raise InvalidCounterexample(f"{path} is damaged: its workload has no {error}") from error
+    now = resized(scenario, found.workload.events, found.workload.batch)
+    then = (found.workload.name, found.workload.seed)
     for what, is_now, was in (
         ("subject", _shape(scenario), found.subject),
         ("workload", (workload.name, workload.seed), then),
@@ -229,7 +244,7 @@ def simulated(found: Counterexample) -> SimulatedCluster:
     try:
         # One that was saved before worlds could obey a rate was found in one that did not.
         return SimulatedCluster(msgspec.convert({"obeys_rate": False, **found.world}, SimulationOptions), thorough=True)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, InvalidScenario) as error:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 
 

@@ -30,9 +30,9 @@ def counterexample_html(replayed: ReplayedCounterexample, file: Path) -> str:
         claim=str(found.claim),
         verdicts=[VerdictOnPage(view.verdict, tuple(findings_on_page(replayed.verdict.anomalies, several=True)))],
         schedule=[(fault.what, fault.when) for fault in replayed.scenario.faults],
-        found=f"Found at schedule {found.found['schedule']:,} of a search, and shrunk from "
-        f"{counted(found.found['faults'], 'fault')} and {counted(found.found['events'], 'event')} to "
-        f"{counted(len(found.faults), 'fault')} and {counted(found.workload['events'], 'event')}.",
+        found=f"Found at schedule {found.found.schedule:,} of a search, and shrunk from "
+        f"{counted(found.found.faults, 'fault')} and {counted(found.found.events, 'event')} to "
+        f"{counted(len(found.faults), 'fault')} and {counted(found.workload.events, 'event')}.",
         drawing=counterexample_drawing(replayed),
         undrawn=UNDRAWN,
         commands=(

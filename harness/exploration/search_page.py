@@ -118,9 +118,9 @@ def _shown(
     return ShownKind(
         f"{kind.guarantee}: {kind.anomaly}",
         f"{often:,} of {counted(document.schedules, 'schedule')}",
-        f"found at schedule {found.found['schedule']:,}, shrunk from {counted(found.found['faults'], 'fault')} and "
-        f"{counted(found.found['events'], 'event')} to {counted(len(found.faults), 'fault')} and "
-        f"{counted(found.workload['events'], 'event')}",
+        f"found at schedule {found.found.schedule:,}, shrunk from {counted(found.found.faults, 'fault')} and "
+        f"{counted(found.found.events, 'event')} to {counted(len(found.faults), 'fault')} and "
+        f"{counted(found.workload.events, 'event')}",
         tuple((fault.what, fault.when) for fault in schedule),
         ()
         if replayed is None

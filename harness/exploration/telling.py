@@ -40,13 +40,13 @@ def view_of_search(explored: Explored) -> SearchView:
 
 def _found(kept: KeptViolation) -> FoundView:
     content = kept.content
-    faults, events = content.found["faults"], content.found["events"]
+    faults, events = content.found.faults, content.found.events
     return FoundView(
         how=f"{content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
         f"{counted(faults, 'fault')} and {counted(events, 'event')}",
         schedule=tuple((fault.what, fault.when) for fault in kept.shrunk.trial.schedule),
         evidence=content.evidence,
-        input=counted(content.workload["events"], "event"),
+        input=counted(content.workload.events, "event"),
         command=f"streamproof replay {shlex.quote(str(kept.file))}",
     )
 

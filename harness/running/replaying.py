@@ -83,5 +83,5 @@ def options_of(kind: type[T], facts: Mapping[str, Any]) -> T:
     """The sizes of a cluster, from what a record says of it. Raises DamagedHistory."""
     try:
         return msgspec.convert(dict(facts), kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, InvalidScenario) as error:
         raise DamagedHistory(f"the cluster of the record cannot be made: {error}") from error

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
 from ...core.costs import Costs
+from ...core.errors import InvalidScenario
 from ...core.model import Event, Role, operator_of, replica_name, slice_of
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
@@ -69,6 +70,9 @@ HARNESS = "harness"
 """The host of the sources and sinks that are outside every fault domain."""
 
 
+MOST_NODES: Final = 10_000
+
+
 @dataclass(frozen=True)
 class SimulationOptions:
     """How the simulated machines behave; times in microseconds of virtual time."""
@@ -93,6 +97,18 @@ class SimulationOptions:
     """What a slice puts off for a moment, to let others in between, comes so much later."""
     step_limit: int = 5_000_000
     """A run that takes more steps than this is given up as not coming to rest."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidScenario."""
+        if not 1 <= self.nodes <= MOST_NODES:
+            raise InvalidScenario(f"a simulated world of {self.nodes:,} nodes: give it 1 to {MOST_NODES:,}")
+        for name, (low, high) in (("link_delay", self.link_delay), ("disk_delay", self.disk_delay)):
+            if not 0 <= low <= high:
+                raise InvalidScenario(f"{name} is ({low}, {high}): give a lower and an upper bound, in microseconds")
+        times = ("offer_interval", "detection", "redeployment", "restart_node_after", "control_delay", "turn")
+        for name in (*times, "step_limit"):
+            if (value := getattr(self, name)) is not None and value < 0:
+                raise InvalidScenario(f"{name} is {value}: it cannot be below zero")
 
     def interval(self, workload: Workload) -> int:
         """Between two batches of each source of this workload."""

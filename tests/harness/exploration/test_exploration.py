@@ -808,7 +808,12 @@ def test_another_version_is_refused(file: Path) -> None:
         {"faults": [{"kind": "crash", "targets": ["relay-0"], "address": "somewhere"}]},
         {"faults": [{"kind": "crash", "targets": ["relay-0"]}]},
         {"workload": {}},
+        {"workload": {"name": "numbered", "seed": 7, "events": 0, "batch": 4}},
+        {"found": {"schedule": 1}},
         {"world": {"nodes": "three"}},
+        {"world": {"nodes": 10**12}},
+        {"world": {"detection": -1}},
+        {"world": {"link_delay": [800, 200]}},
     ],
 )
 def test_a_damaged_counterexample_is_refused(file: Path, fields: dict[str, Any]) -> None:

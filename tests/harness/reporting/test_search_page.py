@@ -111,6 +111,18 @@ def test_what_is_something_else_is_refused_by_what_it_is(ask: Ask, tmp_path: Pat
     assert not (tmp_path / "file.html").exists()
 
 
+def test_a_counterexample_in_it_that_says_nothing_of_its_input_is_refused(
+    ask: Ask, searched: Path, tmp_path: Path
+) -> None:
+    found = json.loads((searched / "explore.json").read_text())
+    found["counterexamples"][0]["workload"] = {"name": "numbered"}
+    (tmp_path / "file.json").write_text(json.dumps(found))
+    answer = ask("report", tmp_path / "file.json")
+    assert answer.status == 3
+    assert "is damaged: Object missing required field `seed`" in answer.err
+    assert not (tmp_path / "file.html").exists()
+
+
 def test_a_search_has_no_svg_of_its_own(ask: Ask, searched: Path, tmp_path: Path) -> None:
     answer = ask("report", searched / "explore.json", "--svg", tmp_path / "x.svg")
     assert answer.status == 3
