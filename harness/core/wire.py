@@ -121,7 +121,11 @@ def receive_frame(connection: socket.socket) -> bytes | None:
 def _exactly(connection: socket.socket, size: int) -> bytes | None:
     parts = bytearray()
     while len(parts) < size:
-        part = connection.recv(size - len(parts))
+        try:
+            part = connection.recv(size - len(parts))
+        except ConnectionResetError:
+            # So ends one who was killed before it had read all that it was sent.
+            return None
         if not part:
             return None
         parts += part

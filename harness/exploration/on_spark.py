@@ -189,10 +189,7 @@ class SparkWorkers:
         ready, _, _ = select.select([self._connection], [], [], None if seconds is None else max(0.0, seconds))
         if not ready:
             raise TimeoutError
-        try:
-            body = receive_frame(self._connection)
-        except ConnectionError:
-            return None
+        body = receive_frame(self._connection)
         message = None if body is None else decoded(from_driver, body)
         if isinstance(message, Failed):
             raise from_afar(message)
