@@ -41,8 +41,8 @@ from .shrinking import Shrunk
 VERSION: Final = 4
 
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Amount = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Amount = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class FedInput(msgspec.Struct, frozen=True):
@@ -50,18 +50,18 @@ class FedInput(msgspec.Struct, frozen=True):
 
     name: str
     seed: int
-    events: Amount
-    batch: Amount
+    events: _Amount
+    batch: _Amount
     """Events."""
 
 
 class FoundIn(msgspec.Struct, frozen=True):
     """Where a search came upon it, before it was shrunk."""
 
-    schedule: Count
+    schedule: _Count
     """The number of the schedule."""
-    faults: Count
-    events: Amount
+    faults: _Count
+    events: _Amount
 
 
 class Counterexample(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ def finished(ask: Ask, tmp_path: Path) -> Path:
 
 
 def program(*arguments: object) -> list[str]:
-    return [sys.executable, "-c", "from streamproof.harness.command_line.cli import main; main()", *map(str, arguments)]
+    return [sys.executable, "-m", "streamproof", *map(str, arguments)]
 
 
 def scenario(body: str) -> str:
