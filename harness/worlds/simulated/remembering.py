@@ -62,7 +62,7 @@ def remembered(arrived: WorldsArrived, digests: Sequence[str]) -> str:
     if arrived.kept:
         return f"it writes what it can read again ({', '.join(arrived.kept[:NAMED])})"
     if any(one != another for one, another in zip(arrived.digests, digests, strict=False)):
-        return "where it goes on in another process after a crash, it comes to something else"
+        return "where it goes on in another process, it comes to something else"
     return ""
 
 
