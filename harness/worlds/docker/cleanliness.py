@@ -75,7 +75,14 @@ def container_changes(client: docker.DockerClient, run: str, nodes: Sequence[Sta
         lasting += [f"{node.name} {change}" for change in _changes(node, found)]
         if not found["State"]["Paused"] and _has_executor(client, node):
             passing.append(f"{node.name} runs an executor still")
-        if rules := _rules(client, run, node.container):
+        sidecar = _sidecar(client, run, node)
+        if sidecar is None:
+            continue
+        if not sidecar["State"]["Running"]:
+            # Beside a node that came back just now it is being started, and has run beside all others since they came.
+            coming = sidecar["State"]["Status"] == "created"
+            (passing if coming else lasting).append(f"the sidecar of {node.name} is {sidecar['State']['Status']}")
+        elif rules := _rules(client, sidecar["Id"]):
             lasting.append(f"packets to {node.name} are in the hands of {'; '.join(rules)}")
     return Unclean(tuple(lasting), tuple(passing))
 
@@ -103,10 +110,18 @@ def _changes(node: StandingNode, found: dict[str, Any]) -> Iterator[str]:
         yield f"is at {', '.join(addresses) or 'no address'}, not {node.address}"
 
 
-def _rules(client: docker.DockerClient, run: str, container: str) -> list[str]:
-    """What stands in the network of a container, where it has a sidecar that can look."""
+def _sidecar(client: docker.DockerClient, run: str, node: StandingNode) -> dict[str, Any] | None:
+    """Of a node, where it has one."""
     try:
-        sidecar = client.api.inspect_container(sidecar_name(run, container))["Id"]
+        found: dict[str, Any] = client.api.inspect_container(sidecar_name(run, node.container))
+    except NotFound:
+        return None
+    return found
+
+
+def _rules(client: docker.DockerClient, sidecar: str) -> list[str]:
+    """What stands in the network of a node, by what its sidecar sees."""
+    try:
         execution = client.api.exec_create(sidecar, ["/bin/sh", "-ec", _LIST_RULES])["Id"]
         said, wrong = client.api.exec_start(execution, demux=True)
         status = client.api.exec_inspect(execution)["ExitCode"]

@@ -49,6 +49,21 @@ def test_rules_that_cannot_be_listed_are_not_taken_for_none(node: StandingNode) 
     assert found.endswith("looking failed with status 1 (iptables-save: no such table)")
 
 
+@pytest.mark.parametrize(("state", "passes"), [("created", True), ("exited", False)])
+def test_a_sidecar_that_is_not_up_yet_is_waited_for_and_one_that_ended_is_not(
+    state: str, passes: bool, node: StandingNode
+) -> None:
+    def inspect(name: str) -> dict[str, Any]:
+        return {**FOUND, "State": {"Running": False, "Status": state}} if "sidecar" in name else FOUND
+
+    client = engine()
+    client.api.inspect_container.side_effect = inspect
+    found = container_changes(client, "run", [node])
+    assert (found.passing if passes else found.lasting) == (f"the sidecar of node-0 is {state}",)
+    assert (found.lasting if passes else found.passing) == ()
+    client.api.exec_create.assert_not_called()
+
+
 @pytest.mark.parametrize(
     ("rules", "queues", "status", "said"),
     [
