@@ -259,7 +259,8 @@ def not_come(schedule: Sequence[object], history: History) -> str:
 
 
 def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, Judgement]:
-    """Judge a run folder again. A scheme's operators come from where the run had them; of a query, the record says all.
+    """Judge a run folder again, by the claims on record. A scheme's operators come from where the run had them; of a
+    query, the record says all.
 
     Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, ScenarioChanged,
     NotImportable or UnknownName where the scenario is another now or cannot be found.
@@ -267,7 +268,7 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     description = read_description(path)
     if description.subject.get("kind") == KIND:
         return _judge_query(path, description, registry.oracles)
-    scenario = replace(registry.scenario(description.origin).scenario, minimal=description.minimal)
+    scenario = registry.scenario(description.origin).scenario
     now = scenario.subject.describe()
     if now != description.subject:
         raise ScenarioChanged(
@@ -277,7 +278,13 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     try:
-        scenario = replace(scenario, costs=described_costs(description.cluster.get("costs")))
+        scenario = replace(
+            scenario,
+            claims=[one.as_guarantee() for one in description.claims],
+            breaks=[one.as_guarantee() for one in description.breaks],
+            minimal=description.minimal,
+            costs=described_costs(description.cluster.get("costs")),
+        )
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     determinism = examine_operators(scenario, beginning(history), description.origin)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from ...core.errors import ExitStatus, StreamproofError
-from ..completion import complete_cluster, complete_profile, complete_scenario
+from ..completion import complete_claim, complete_cluster, complete_profile, complete_scenario
 from ..ending import Session
 from ..leftovers import reap_silently
 from ..options import SEED, Json
@@ -48,6 +48,16 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claim",
+            help="What must hold, in place of what the scenario says, as `list oracles` shows it, with its amounts "
+            "(recovers-within:10s); can be given several times.",
+            autocompletion=complete_claim,
+            show_default=False,
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -65,6 +75,7 @@ def run_command(
 
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
+    from ...certifying.subjects import claims_named
     from ...reporting.runs import place, view_of_run
     from ...reporting.screen import report_line, run_screen
     from ...running.run import check_scenario, new_run_id, run_named
@@ -76,6 +87,9 @@ def run_command(
 
     registry = registered()
     scenarios = [registry.scenario(name) for name in names]
+    if claims:
+        claimed = claims_named(claims, registry.oracles)
+        scenarios = [replace(named, scenario=replace(named.scenario, claims=claimed, breaks=())) for named in scenarios]
     several = len(scenarios) > 1
     chosen = make_cluster(cluster, profile)
     for named in scenarios:

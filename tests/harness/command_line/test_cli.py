@@ -104,6 +104,22 @@ def test_a_violated_claim_ends_in_1(ask: Ask, module: Callable[..., str]) -> Non
     assert "lost-input" in answer.out
 
 
+def test_what_a_run_is_asked_to_keep_is_judged_in_place_of_what_its_scenario_says(
+    ask: Ask, module: Callable[..., str]
+) -> None:
+    """And again when it is judged again: the record counts."""
+    name = module(scenario(f"{MASKED}, {SMALL}, breaks=[at_least_once()]"))
+    claims = ("--claim", "at-least-once", "--claim", "at-most-once")
+    run = ("run", f"{name}:mine", "--cluster", "simulated", *claims, "--folder", "here")
+    for asked in (run, ("judge", "here")):
+        answer = ask(*asked)
+        assert answer.status == 0
+        assert "at-least-once   HOLDS" in answer.out
+        assert "at-most-once    HOLDS" in answer.out
+        assert "precise-recovery   HOLDS" not in answer.out
+    assert "the nearest are: at-least-once" in ask("run", f"{name}:mine", "--claim", "at-leas").err
+
+
 def test_what_was_to_break_and_holds_ends_in_1(ask: Ask, module: Callable[..., str]) -> None:
     name = module(scenario(f"{MASKED}, {SMALL}, breaks=[at_least_once()]"))
     answer = ask("run", f"{name}:mine", "--cluster", "simulated")
