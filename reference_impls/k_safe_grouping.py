@@ -13,9 +13,10 @@
 Where this departs from the paper:
 
 - The mark is kept for each primary. A worker has one input channel, so that all it ever takes is of one source, and
-  what a primary sends is too: that is the mark for each (source, primary). Several sources may meet at the sink alone;
-  where they would meet sooner, the workers of a group could take them in different orders, and give different outputs
-  under the same numbers, which the paper's marks do not see either.
+  what a primary sends is too: that is the mark for each (source, primary). Several sources may meet at the sink alone.
+  Where they would meet sooner, the workers of a group could take them in different orders: one that keeps a state gives
+  different outputs under the same numbers, which the paper's marks do not see either. One that keeps none would be the
+  same as a line of its own for each source, which is taken; and active replication, which has a merge, takes both.
 - The paper has neither acknowledgements nor logs: what is sent to a worker that is away is gone. Here whoever sends
   keeps it until all who listen have acknowledged it, so that a worker that returns can miss nothing between the state
   that it gets and what it is sent. Nobody waits for an acknowledgement, and nothing is sent again because of one that
@@ -54,7 +55,12 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
     deterministic(topology, scheme)
     acyclic(topology, scheme, "the workers of a group would take what comes back in different orders")
     bounded_fan_out(topology, scheme, most=1)
-    single_channels(topology, scheme, "its high-water mark drops what arrives late, without any fault")
+    single_channels(
+        topology,
+        scheme,
+        "its high-water mark drops what arrives late, without any fault; let each source have operators of its own up "
+        "to the sink, or use active_replication(), which merges",
+    )
     return unchecked(topology, k=k, acknowledge_every=acknowledge_every)
 
 

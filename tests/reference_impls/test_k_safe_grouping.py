@@ -1,5 +1,8 @@
 """k-safe grouping with several sources, and with more than one worker to spare."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from simulation import addresses, history_of
@@ -8,13 +11,14 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
-from streamproof.harness.core.model import Edge, Partitioning, Stage, Topology
+from streamproof.harness.core.model import Edge, Operator, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events
-from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.k_safe_grouping import k_safe_grouping, unchecked
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.word_count import Count
 from streamproof.scenarios.workloads import single_words
@@ -73,9 +77,20 @@ def test_with_two_to_spare_any_two_workers_of_a_group_may_go_at_once(at: int) ->
         assert judged.alarms() == []
 
 
-def test_sources_that_meet_before_the_sink_are_refused() -> None:
-    with pytest.raises(InvalidTopology, match="count-0 of 'two-streams' has more than one input channel"):
-        k_safe_grouping(two_streams(meeting=True))
+@pytest.mark.parametrize("operator", [Forward(), Count()], ids=["stateless", "stateful"])
+def test_sources_that_meet_before_the_sink_are_refused_and_active_replication_takes_them(
+    operator: Operator[Any],
+) -> None:
+    meeting = two_streams(meeting=True)
+    meeting = replace(meeting, stages={**meeting.stages, "count": Stage(operator)})
+    with pytest.raises(InvalidTopology, match=r"count-0 of 'two-streams' has more than one .* active_replication\(\)"):
+        k_safe_grouping(meeting)
+    workload = single_words(vocabulary=12, events=16, batch=4)
+    judged = run(Scenario(unchecked(meeting, acknowledge_every=events(8)), workload), ())
+    assert judged.claim.status is Status.VIOLATED, "so it is right to refuse them"
+    assert [tally.anomaly for tally in judged.claim.anomalies] == [Anomaly.LOST_INPUT]
+    merged = run(Scenario(active_replication(meeting, acknowledge_every=events(8)), workload), ())
+    assert merged.claim.status is Status.HOLDS
 
 
 @pytest.mark.parametrize("name", ["words.2-safe-grouping", "words.2-safe-grouping-one-too-many"])
