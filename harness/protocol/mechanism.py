@@ -213,7 +213,8 @@ class AtWork:
         return NO_LIMIT
 
     def room(self) -> int:
-        """The same, after what has to be done has been done; 0: that has to be waited for."""
+        """The same, after what has to be done has been done; 0: that has to be waited for. Of a source: how many events
+        may be offered; `work` goes on."""
         return self.left()
 
     def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:

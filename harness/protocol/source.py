@@ -8,6 +8,7 @@ from ..core.model import Event
 from ..recording.records import Offered
 from .effects import Start, Timer
 from .machine import Machine
+from .mechanism import NO_LIMIT
 from .merging import ALWAYS
 from .spec import SliceSpec
 
@@ -23,7 +24,7 @@ EMIT = Emit()
 
 
 class SourceSlice(Machine):
-    """It emits batch by batch, each when its timer fires."""
+    """It emits batch by batch, each when its timer fires, or once its mechanisms have room for it."""
 
     def __init__(self, spec: SliceSpec, batches: Iterator[list[Event]], interval: int, stretch: int) -> None:
         """`stretch` is how much event time each batch stands for: an empty one says that nothing came in it."""
@@ -35,7 +36,10 @@ class SourceSlice(Machine):
         """Batches."""
         self._time = -1
         self._exhausted = False
-        self._timers[Emit] = self._offer
+        self._due: list[Event] = []
+        """What of a batch is still to be offered, where a mechanism waits for something first."""
+        self._timers[Emit] = self._next
+        self._room = self.hooks("room")
         self._senders = self.hooks("sends")
         self._unfinished = self.hooks("unfinished")
 
@@ -43,7 +47,7 @@ class SourceSlice(Machine):
         super()._start(given)
         self.set_timer(EMIT, self._interval)
 
-    def _offer(self, _: Emit) -> None:
+    def _next(self, _: Emit) -> None:
         events = next(self._batches, None)
         if events is None:
             self._exhausted = True
@@ -54,16 +58,35 @@ class SourceSlice(Machine):
             self.find_end()
             return
         self._offered += 1
-        self._time = self._offered * self._stretch
         if events:
-            self.taken += len(events)
-            self.note(Offered(self.spec.slice_id, events))
-            if not (self._senders and any(sends(events) for sends in self._senders)):
-                self._send(events)
+            self._due = events
+            self.work()
         else:
+            self._time = self._offered * self._stretch
             for time_passed in self._after_time:
                 time_passed()
-        self.set_timer(EMIT, self._interval)
+            self.set_timer(EMIT, self._interval)
+
+    def work(self) -> None:
+        """Offer what is due, as far as mechanisms let it; the next batch comes when all of this one has gone out."""
+        while self._due:
+            most = NO_LIMIT
+            for room in self._room:
+                most = min(most, room())
+            if most <= 0:
+                return
+            events, self._due = self._due[:most], self._due[most:]
+            if not self._due:
+                self._time = self._offered * self._stretch
+            self._offer(events)
+            if not self._due:
+                self.set_timer(EMIT, self._interval)
+
+    def _offer(self, events: list[Event]) -> None:
+        self.taken += len(events)
+        self.note(Offered(self.spec.slice_id, events))
+        if not (self._senders and any(sends(events) for sends in self._senders)):
+            self._send(events)
 
     def _send(self, events: list[Event]) -> None:
         outboxes: list[list[Event]] = [[] for _ in self.spec.downstream]

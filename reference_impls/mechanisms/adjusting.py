@@ -12,7 +12,9 @@ incarnation of a slice, whoever dies in between.
   takes over the state of a fellow, goes by what was in force there; what was changed since then, it changes again where
   its predecessor did. It takes nothing before it has heard how far it may go; only the first `span` inputs of a slice
   are free, since nothing changes before their end.
-- The next change of a slice is not decided before all of its incarnations that are there have taken over the last.
+- The next change of a slice is not decided before all of its incarnations that are there have taken over the last, or,
+  of those that stand by and take nothing, know of it.
+- A source has one life, which nobody takes again. It waits at its horizon as others do, and offers nothing meanwhile.
 
 What is to be changed says a scheme, by a kind of `Adjuster` of its own; what a setting means say those mechanisms that
 go by it (`AtWork.changed`), and merges (`Sequencer.changed`).
@@ -27,7 +29,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...harness.core.errors import InvalidScenario
-from ...harness.core.model import Value
+from ...harness.core.model import Role, Value
 from ...harness.core.proper import positive
 from ...harness.core.quantities import Events
 from ...harness.protocol.channels import InputChannel
@@ -36,6 +38,7 @@ from ...harness.protocol.effects import Timer
 from ...harness.protocol.mechanism import AtWork, Mechanism
 from ...harness.protocol.messages import Checkpoint, Flow, Message, Tie
 from ...harness.protocol.operator import OperatorSlice
+from ...harness.protocol.source import SourceSlice
 from ...harness.recording.records import Adopted, Changed
 
 PART = "adjustable"
@@ -82,7 +85,7 @@ class CameSoFar(Message, frozen=True, tag="reached", array_like=True, gc=False):
     adopted: int
     """And of the last that it goes by."""
     arrived: list[int]
-    """How many events have come in since it was started, on each of its channels."""
+    """How many events have come in since it was started, on each of its channels; of a source: were offered."""
     over: bool
     """Whether its input is."""
 
@@ -303,19 +306,21 @@ class Adjustment(Coordinating):
 
 @dataclass(frozen=True)
 class Adjustable(Mechanism):
-    """Of a slice whose setup names an `Adjuster`: it takes its changes where that says. Named before those that go by
-    what changes."""
+    """Of an operator or a source whose setup names an `Adjuster`: it takes its changes where that says. Named before
+    those that go by what changes."""
 
     messages = (CameSoFar,)
     points = ("adopt",)
 
-    def attach(self, machine: OperatorSlice) -> AtWork:
+    def attach(self, machine: OperatorSlice | SourceSlice) -> AtWork:
         leader = next((one for one in machine.spec.setup.coordinators if isinstance(one, Adjuster)), None)
         if leader is None:
             raise InvalidScenario(
                 f"{machine.spec.slice_id} is adjustable, and its setup names no Adjuster that would change anything; "
                 "add one to its coordinators, or leave Adjustable() out"
             )
+        if machine.spec.role is Role.SINK:
+            raise InvalidScenario(f"{machine.spec.slice_id} is a sink, and waits for nobody: leave Adjustable() out")
         return Adapting(machine, leader)
 
 
@@ -332,11 +337,14 @@ class Adapting(AtWork):
     """At work in one slice."""
 
     part = PART
-    machine: OperatorSlice
+    machine: OperatorSlice | SourceSlice
 
-    def __init__(self, machine: OperatorSlice, leader: Adjuster) -> None:
+    def __init__(self, machine: OperatorSlice | SourceSlice, leader: Adjuster) -> None:
         super().__init__(machine)
         self.leader = leader
+        self.source = machine.spec.role is Role.SOURCE
+        self.passive = not machine.spec.setup.replicas_take_all
+        """Whether secondaries take nothing before they are promoted."""
         self.before = 0
         """How many inputs made up what it started from, less what it had taken then."""
         self.horizon = leader.span
@@ -346,6 +354,8 @@ class Adapting(AtWork):
         self.asked = -1
         """The horizon at which it asked for more."""
         self.told_over = False
+        self.promoted = False
+        """Whether it goes on from a state of its primary's, and has not asked yet how far it may go."""
         self.arrived = [0] * len(machine.inputs)
 
     @property
@@ -369,6 +379,7 @@ class Adapting(AtWork):
         adapted = checkpoint.part(PART, Adapted)
         if adapted is None:
             return
+        self.promoted = self._stands_by
         self.before = adapted.position - self.machine.taken
         self.in_force = Change(adapted.number, adapted.position, adapted.settings)
         self.changes = [change for change in self.changes if change.number > adapted.number]
@@ -383,8 +394,15 @@ class Adapting(AtWork):
     def heard(self, leader: str, told: MayTake) -> None:
         self.horizon = max(self.horizon, told.horizon)
         last = self.changes[-1].number if self.changes else self.in_force.number
-        self.changes += [change for change in told.changes if change.number > last]
+        news = [change for change in told.changes if change.number > last]
+        self.changes += news
+        if news and self._stands_by:
+            self._report()
         self.machine.work()
+
+    @property
+    def _stands_by(self) -> bool:
+        return self.passive and not self.machine.working
 
     def came_in(self, channel: InputChannel, events: list[Any]) -> list[Any]:
         self.arrived[channel.place] += len(events)
@@ -395,16 +413,22 @@ class Adapting(AtWork):
 
     def room(self) -> int:
         self._adopt_due()
+        if self.source:
+            self._ask()
         return max(0, self.left())
 
     def took(self, up: str, channel: InputChannel, events: list[Any], ties: list[Tie] | None) -> None:
         self._adopt_due()
+        self._ask()
+
+    def _ask(self) -> None:
+        """For more, while there is still something that may be taken."""
         if self.asked < self.horizon and self.horizon - self.position <= self.leader.span // 2:
             self.asked = self.horizon
             self._report()
 
     def handled(self) -> None:
-        if self.machine.ended and not self.told_over:
+        if (self.machine.ended and not self.told_over) or (self.promoted and self.machine.working):
             self._report()
 
     def _adopt_due(self) -> None:
@@ -431,11 +455,13 @@ class Adapting(AtWork):
         machine, in_force = self.machine, self.in_force.number
         known = self.changes[-1].number if self.changes else in_force
         self.told_over = machine.ended
+        self.promoted = self.promoted and not machine.working
+        # Who stands by is past no place.
+        adopted = known if self._stands_by else in_force
+        arrived = [machine.taken] if self.source else list(self.arrived)
         machine.report(
             self.leader.name,
-            CameSoFar(
-                machine.incarnation, self.position, self.horizon, known, in_force, list(self.arrived), machine.ended
-            ),
+            CameSoFar(machine.incarnation, self.position, self.horizon, known, adopted, arrived, machine.ended),
         )
 
 

@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...harness.core.model import Value
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Duration
 from ...harness.protocol.effects import Timer
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Mechanism
+
+SILENCE = "silence"
+"""The setting that says, while a run goes on, how long a channel is idle before its receivers are told: a number of
+microseconds."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,15 @@ class _TellSilence(AtWork):
 
     def __init__(self, machine: Machine, patience: int) -> None:
         super().__init__(machine)
-        self._patience = patience
+        self._declared = self._patience = patience
         self._due = False
 
     def timers(self) -> Mapping[type[Timer], Callable[[Any], None]]:
         return {Idle: self._tell}
+
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """Raises InvalidScenario for what is no amount of time."""
+        self._patience = Duration(settings.get(SILENCE, self._declared)).micros
 
     def opened(self, to: str) -> None:
         self.time_passed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import ExitStatus, InvalidScenario
 from streamproof.harness.core.guarantees import gap_recovery
-from streamproof.harness.core.model import Role, Value, slice_of
+from streamproof.harness.core.model import Role, Topology, Value, slice_of
 from streamproof.harness.core.quantities import Duration, events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.exploration.bench import Bench
@@ -43,10 +43,13 @@ from streamproof.harness.protocol.effects import (
 from streamproof.harness.protocol.mechanism import CHECKPOINT_EVERY
 from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.recording.history import History
-from streamproof.harness.recording.records import Adopted, Changed, Started, Taken
+from streamproof.harness.recording.records import Adopted, Changed, Offered, Started, Taken
+from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap_by_load import SpacesCheckpoints, gap_by_load
 from streamproof.reference_impls.mechanisms.adjusting import Adjustable, Adjuster, CameSoFar, Change, Load, MayTake
+from streamproof.reference_impls.mechanisms.silence import SILENCE
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.turns_by_load import WeighsChannels, turns_by_load
 from streamproof.scenarios.order import order
 from streamproof.scenarios.trace import trace
@@ -166,6 +169,98 @@ def adjusted_passive() -> SchemeSubject:
         operators, mechanisms=(Adjustable(), *operators.mechanisms), coordinators=(EveryTime(span=8, least=4),)
     )
     return replace(fixed, setups={**fixed.setups, Role.OPERATOR: adjusted})
+
+
+# Sources, and those that stand by
+
+
+@dataclass(frozen=True)
+class OtherSilence(Adjuster):
+    """Another patience with an idle channel whenever it is asked."""
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {} if settings else {SILENCE: 500}
+
+
+def adjusted_sources(topology: Topology, leader: Adjuster) -> SchemeSubject:
+    fixed = passive_replication(topology, checkpoint_every=events(5), sink_filter=True)
+    sources = fixed.setups[Role.SOURCE]
+    adjusted = replace(sources, mechanisms=(Adjustable(), *sources.mechanisms), coordinators=(leader,))
+    return replace(fixed, setups={**fixed.setups, Role.SOURCE: adjusted})
+
+
+def test_a_source_changes_in_the_middle_of_a_batch_where_that_is_on_record() -> None:
+    """Batches are of four, and changes come after five events, and so many more."""
+    one = bench(adjusted_sources(order(), OtherSilence(span=5, least=3)))
+    history, verdict = judged(one)
+    assert verdict.status is Status.HOLDS
+    since = places(history)
+    adopted = list(history.each(Adopted))
+    assert {number for _, number in since} >= {1, 2, 3}
+    assert {(a.slice, a.number): a.position for a in adopted} == since
+    assert any(position % 4 for position in since.values())
+    offered = [event.seq for record in history.each(Offered) for event in record.events]
+    assert offered == list(range(1, 49))
+
+
+def test_a_source_waits_for_its_adjuster_and_loses_nothing() -> None:
+    one = bench(adjusted_sources(order(), OtherSilence(span=5, least=3)))
+    steps = [
+        reached
+        for reached in one.calm
+        if reached.address.name == "adjuster"
+        and reached.address.point in (Point.MECHANISM, Point.CHECKPOINT_DURABLE, Point.SEND_ISSUED)
+    ]
+    held = 0
+    for reached in steps[:: max(1, len(steps) // 12)]:
+        history, verdict = judged(one, reached)
+        (struck,) = history.struck()
+        assert verdict.status is Status.HOLDS or not struck.bite.bit, (str(reached.address), verdict)
+        places(history)
+        held += verdict.status is Status.HOLDS
+    assert held > 6
+
+
+@dataclass(frozen=True)
+class OtherInterval(Adjuster):
+    """Another interval of checkpoints whenever it is asked."""
+
+    def choose(self, slice_id: str, load: Load, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {} if settings else {CHECKPOINT_EVERY: 3}
+
+
+def _hot() -> SchemeSubject:
+    return passive_standby(trace(), hot=True, synchronize_every=events(8))
+
+
+def _cold() -> SchemeSubject:
+    return passive_standby(trace(), hot=False, synchronize_every=events(8))
+
+
+def _deployed() -> SchemeSubject:
+    return deployed(trace(), checkpoint_every=events(8), sink_filter=True)
+
+
+@pytest.mark.parametrize("made", [_hot, _cold, _deployed])
+def test_one_that_stands_by_goes_by_what_was_in_force_once_it_is_promoted(made: Callable[[], SchemeSubject]) -> None:
+    fixed = made()
+    operators = fixed.setups[Role.OPERATOR]
+    leader = OtherInterval(span=6, least=2)
+    adjusted = replace(operators, mechanisms=(Adjustable(), *operators.mechanisms), coordinators=(leader,))
+    one = bench(replace(fixed, setups={**fixed.setups, Role.OPERATOR: adjusted}))
+    history, verdict = judged(one)
+    assert verdict.status is Status.HOLDS
+    assert {number for _, number in places(history)} >= {1, 2}, "who stands by holds no change up"
+    died = [r for r in one.calm if r.address.key.startswith("adjustable adopt@") and r.address.incarnation == 1]
+    died += [r for r in one.calm if r.address.name == "adjuster" and r.address.point is Point.MECHANISM]
+    later = 0
+    for reached in died[:: max(1, len(died) // 10)]:
+        history, verdict = judged(one, reached)
+        assert verdict.status is Status.HOLDS, (str(reached.address), verdict)
+        since = places(history)
+        assert all(since[a.slice, a.number] == a.position for a in history.each(Adopted))
+        later += any(a.incarnation == 2 for a in history.each(Adopted))
+    assert later > 2
 
 
 # The adjuster by itself
