@@ -9,7 +9,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Measured, Tally, Verdict, tally, unknown
-from ..harness.judging.bounded_losses import TOLERANCE, ErrorBound, MeasuredLosses, unknowable
+from ..harness.judging.bounded_losses import ErrorBound, MeasuredLosses, is_over, unknowable
 from ..harness.judging.collation import seen
 from ..harness.judging.oracle import Case, Oracle, decide
 
@@ -18,9 +18,12 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """However many failures there are, the states of an operator are no further than Theta e + alpha x (inputs that no
     slice of it took) from what they were without failures; no more than L e inputs, and Gamma e outputs of each
     operator that feeds it, were made and taken by nobody; and no more than (Gamma + L beta) e outputs are missing at
-    the sinks. e is 1 - 2^-k after k failures of the slice that failed most, which is less than 1; with windows, the sum
-    over these. A failure is an incarnation in the place of another. Nothing counts twice or comes out of order, and
-    what an operator takes for a punctuation is not lost.
+    the sinks. e is 1 - 2^-k after k failures of the slice that failed most, which is less than 1. On a channel, and in
+    the state of a slice, no more may be missing than by the failures of its own ends, or its own: one that never failed
+    loses nothing. With windows, what failures in one of them took from states is no further than Theta e by the
+    failures in it; of inputs and outputs, of which no record says when they were lost, e is the sum over the windows. A
+    failure is an incarnation in the place of another. Nothing counts twice or comes out of order, and what an operator
+    takes for a punctuation is not lost.
 
     The ideal state is that of an execution of all input, as those upstream made it, in the order of its channels. beta
     is measured, and so is what the lost inputs have moved, where that is less than alpha allows, but for operators that
@@ -51,10 +54,6 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     wide = losses.said_of_wide_bounds(measured)
     verdict = decide(case, guarantee, found, said_of_amounts(measured) + wide, goes_on=True)
     return replace(verdict, measured=measured)
-
-
-def is_over(one: Measured) -> bool:
-    return one.amount > one.allowed + TOLERANCE * max(1.0, one.allowed)
 
 
 def said_of_amounts(measured: tuple[Measured, ...]) -> str:

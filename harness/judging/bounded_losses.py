@@ -32,7 +32,7 @@ from .copies import copied
 from .exactness import other_keys
 from .expected import Expected
 from .reexecution import Reexecution
-from .reruns import Derivation
+from .reruns import Derivation, Rerun
 from .run_order import as_sent, in_run_order
 
 STATE_OFF = "state off by"
@@ -52,6 +52,11 @@ class ErrorBound:
     gamma: float
     window: int | None = None
     """Milliseconds of event time; None: the whole run."""
+
+
+def is_over(one: Measured) -> bool:
+    """Whether it is more than is allowed; what is no number is."""
+    return not one.amount <= one.allowed + TOLERANCE * max(1.0, one.allowed)
 
 
 @dataclass(frozen=True)
@@ -193,17 +198,21 @@ class MeasuredLosses:
 
     def failures(self, slice_id: str) -> dict[int, int]:
         """Window -> failures of a slice in it, by how far event time had come for what failed."""
-        reruns = sorted(self._run.reruns.get(slice_id, {}).items())
         counts: dict[int, int] = {}
+        for _, window, count in self._successions(slice_id):
+            if count:
+                counts[window] = counts.get(window, 0) + count
+        return counts
+
+    def _successions(self, slice_id: str) -> Iterator[tuple[Rerun, int, int]]:
+        """Each incarnation of a slice, how many failures came before it and after the one before, and in which window
+        these were."""
         latest, known = 0, self._initial(slice_id)
-        for number, rerun in reruns:
+        for number, rerun in sorted(self._run.reruns.get(slice_id, {}).items()):
             # One that was placed and never started has failed as well.
-            if number > known:
-                window = 0 if self._bound.window is None else latest // self._bound.window
-                counts[window] = counts.get(window, 0) + number - known
+            yield rerun, 0 if self._bound.window is None else latest // self._bound.window, max(0, number - known)
             known = max(known, number)
             latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
-        return counts
 
     def _initial(self, slice_id: str) -> int:
         """How many incarnations began in nobody's place: one of each replica."""
@@ -213,15 +222,18 @@ class MeasuredLosses:
         """How much of a bound its failures may use: 1 - 2^-k in each window with k of them."""
         return sum(1 - 2.0**-count for count in self.failures(slice_id).values())
 
-    def share_of(self, name: str) -> float:
-        """The same of an operator: that of its slice that failed most."""
-        return max((self.share(slice_id) for slice_id in self._slices(name)), default=0.0)
+    def share_of(self, name: str, window: int | None = None) -> float:
+        """The same of an operator: that of its slice that failed most; in one window, if that is named."""
+        if window is None:
+            return max((self.share(slice_id) for slice_id in self._slices(name)), default=0.0)
+        return 1 - 2.0 ** -self._failed(name, window)
 
     def _slices(self, name: str) -> list[str]:
         return [slice_id for slice_id in self._run.reruns if operator_of(slice_id) == name]
 
-    def _failed(self, name: str) -> int:
-        return max((sum(self.failures(slice_id).values()) for slice_id in self._slices(name)), default=0)
+    def _failed(self, name: str, window: int | None = None) -> int:
+        counts = (self.failures(slice_id) for slice_id in self._slices(name))
+        return max((sum(one.values()) if window is None else one.get(window, 0) for one in counts), default=0)
 
     # Outputs per input
 
@@ -305,13 +317,24 @@ class MeasuredLosses:
             yield Measured("inputs lost", name, failed, float(lost), allowed)
         yield from self._of_states()
         yield self._at_the_sinks()
+        # What one of many has lost is not excused by the failures of others.
+        yield from filter(is_over, self._of_channels())
+
+    def _of_channels(self) -> Iterator[Measured]:
+        for to in self._topology.slices:
+            what = "outputs lost" if self._topology.role(to) is Role.SINK else "inputs lost"
+            for up in self._topology.upstream(to):
+                channel = channel_name(up, to)
+                failed = max(sum(self.failures(end).values()) for end in (up, to))
+                allowed = self._bound.gamma * self.share(up) + self._bound.l * self.share(to)
+                yield Measured(what, channel, failed, float(len(self.missing[channel][0])), allowed)
 
     def _of_states(self) -> Iterator[Measured]:
         bound = self._bound
         divergences: dict[str, float] = {}
         allowances: dict[str, float] = {}
         excuses: dict[str, float] = {}
-        losses: dict[str, list[float]] = {}
+        losses: dict[tuple[str, int], list[float]] = {}
         for slice_id, state in self._states.items():
             name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
             if not survivors:
@@ -323,36 +346,45 @@ class MeasuredLosses:
                 # It makes up for what may be lost, whether it is or not.
                 moved = alpha * max(len(missing), bound.l * self.share(slice_id))
             else:
-                # Alpha is the operator's word, and a large one must not excuse what else was lost.
-                moved = min(alpha * len(missing), state.without(missing))
+                # Alpha is the operator's word, and a large one must not excuse what else was lost. In this order a
+                # distance that is no number excuses nothing.
+                moved = min(state.without(missing), alpha * len(missing))
                 excuses[name] = excuses.get(name, 0.0) + moved
             allowances[name] = allowances.get(name, 0.0) + moved
+            if len(self._slices(name)) > 1:
+                failed, allowed = sum(self.failures(slice_id).values()), bound.theta * self.share(slice_id) + moved
+                yield from filter(is_over, [Measured(STATE_OFF, slice_id, failed, apart, allowed)])
             by_failure = list(self._by_failure(slice_id, state))
-            yield from by_failure
-            if by_failure:
-                losses.setdefault(name, []).append(by_failure[-1].amount)
-        for name, lost in losses.items():
+            yield from (one for _, one in by_failure)
+            for window, one in dict(by_failure).items():
+                losses.setdefault((name, window), []).append(one.amount)
+        for (name, window), lost in losses.items():
             if len(lost) > 1:
-                allowed = bound.theta * self.share_of(name)
-                yield Measured("state lost", name, self._failed(name), sum(lost), allowed)
+                allowed = bound.theta * self.share_of(name, window)
+                where = self._in_window(name, window)
+                yield Measured("state lost", where, self._failed(name, window), sum(lost), allowed)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
             yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed, excuses.get(name, 0.0))
 
-    def _by_failure(self, slice_id: str, state: _State) -> Iterator[Measured]:
-        """What had been taken into a state and was lost, after each failure."""
-        reruns = [rerun for _, rerun in sorted(self._run.reruns[slice_id].items())]
-        if len(reruns) < 2 or self._bound.window is not None:
-            return
-        lost: set[Derivation] = set()
-        held = [set(rerun.lineage()) for rerun in reruns]
-        for place in range(1, len(reruns)):
-            lost |= held[place - 1].difference(*held[place:])
-            failures = reruns[place].number - self._initial(slice_id)
-            if failures < 1:
-                continue
-            allowed = self._bound.theta * (1 - 2.0**-failures)
-            yield Measured("state lost", slice_id, failures, state.without(lost), allowed)
+    def _by_failure(self, slice_id: str, state: _State) -> Iterator[tuple[int, Measured]]:
+        """Window, and what had been taken into a state and was lost in it, after each failure."""
+        successions = list(self._successions(slice_id))
+        held = [set(rerun.lineage()) for rerun, _, _ in successions]
+        lost: dict[int, set[Derivation]] = {}
+        failures: dict[int, int] = {}
+        for place, (_, window, count) in enumerate(successions[1:], 1):
+            gone = lost.setdefault(window, set())
+            gone |= held[place - 1].difference(*held[place:])
+            failures[window] = failures.get(window, 0) + count
+            if failures[window]:
+                allowed = self._bound.theta * (1 - 2.0 ** -failures[window])
+                where = self._in_window(slice_id, window)
+                yield window, Measured("state lost", where, failures[window], state.without(gone), allowed)
+
+    def _in_window(self, where: str, window: int) -> str:
+        length = self._bound.window
+        return where if length is None else f"{where}, {window * length:,} to {(window + 1) * length:,} ms"
 
     def _at_the_sinks(self) -> Measured:
         missing, failed, share, beta = 0, 0, 0.0, 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from simulation import history_of
@@ -13,7 +15,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
-from streamproof.harness.core.model import Event, Operator, Output
+from streamproof.harness.core.model import Event, Operator, Output, Stage
 from streamproof.harness.core.parameters import parse_claim
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
@@ -21,20 +23,26 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Measured, Status, Verdict
 from streamproof.harness.exploration.census import census
 from streamproof.harness.exploration.simulating import installed, simulate
+from streamproof.harness.judging.bounded_losses import is_over
 from streamproof.harness.judging.oracle import Case
+from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.recording.history import History
-from streamproof.harness.recording.records import Delivered, Offered
+from streamproof.harness.recording.records import Delivered, Kept, Offered, Record
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
+from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.mechanisms.approximate_backup import ApproximateBackups
+from streamproof.reference_impls.mechanisms.receipt import Received
+from streamproof.reference_impls.mutants.approximate import broken, scheme
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.logistic_regression import logistic_regression
 from streamproof.scenarios.skewed_streams import points
-from streamproof.scenarios.totals import MarkedTotals, Totals, one_total, relays, totals_of_all
+from streamproof.scenarios.totals import MarkedTotals, SafeTotals, Totals, one_total, relays, totals_of_all, word_totals
 from streamproof.scenarios.trace import trace
-from streamproof.scenarios.workloads import numbered, ones
+from streamproof.scenarios.workloads import numbered, ones, words
 
 WORKLOAD = ones(events=64, batch=4)
 ONE_CRASH = (crash("sum-0").after(events(30)),)
@@ -289,6 +297,116 @@ def taken_marks(history: History) -> list[int]:
     """By how many of them have come out of the sum."""
     came = {event.time for one in history.each(Delivered) for event in one.rows if event.key == "mark"}
     return [event.seq for one in history.each(Offered) for event in one.events if event.time in came]
+
+
+# What would hide behind the failures of others
+
+
+def test_what_one_window_may_lose_is_not_what_another_has_lost() -> None:
+    """Checkpoints are as far apart as they are, whatever was lost before."""
+    subject = gap(one_total(), checkpoint_every=events(8))
+    faults = (crash("sum-0").after(events(20)), crash("sum-0").after(events(40)))
+    workload = ones(1, events=64, batch=1)
+    verdict = judged(subject, bounded_error(10, 100, 100, window=ms(10)), faults, workload)
+    lost = {one.where: (one.amount, one.allowed) for one in verdict.measured if one.what == "state lost"}
+    assert lost == {"sum-0, 10 to 20 ms": (3, 5), "sum-0, 60 to 70 ms": (7, 5)}
+    assert verdict.status is Status.VIOLATED
+    assert judged(subject, bounded_error(14, 100, 100, window=ms(10)), faults, workload).status is Status.HOLDS
+
+
+class DroppingUnfailed(ApproximateBackups):
+    """`count-1` acknowledges some of its input, and takes none of that. Nobody has failed there."""
+
+    dropping = True
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        if self.machine.name != "count-1" or self.machine.taken < 8 or not self.dropping:
+            return super().came_in(channel, events)
+        self.dropping = False
+        self.numbers.unseen(channel, events)
+        upstream = self.machine.spec.upstream[channel.place]
+        self.machine.send(upstream, channel.speaking, Received(self.machine.incarnation, events[-1].seq))
+        return []
+
+
+class MakingUpForNothing(ApproximateBackups):
+    """`count-1` compensates though it has not failed."""
+
+    made_up = False
+
+    def measure(self, events: list[Event]) -> None:
+        super().measure(events)
+        if self.machine.name == "count-1" and self.machine.taken > 10 and not self.made_up:
+            self.made_up = True
+            self.machine.compensate(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "where"),
+    [(DroppingUnfailed, "inputs lost", "split-0>count-1"), (MakingUpForNothing, "state off by", "count-1")],
+)
+def test_what_a_slice_loses_is_not_excused_by_the_failures_of_its_copies(
+    kind: type[ApproximateBackups], what: str, where: str
+) -> None:
+    topology = word_totals()
+    safe = replace(topology, stages={**topology.stages, "count": Stage(SafeTotals(), 2)})
+    subject = broken(scheme(40, 40, 40), kind)(safe, events(1))
+    crashes = (crash("count-0").after(events(20)),)
+    verdict = judged(subject, bounded_error(40, 40, 40), crashes, words(vocabulary=6, events=64, batch=4))
+    assert verdict.status is Status.VIOLATED
+    assert [(one.what, one.where, one.allowed) for one in verdict.measured if is_over(one)] == [(what, where, 0)]
+
+
+# What was written down is not what happened
+
+
+def _row(**changes: object) -> Callable[[Delivered], Delivered]:
+    return lambda one: msgspec.structs.replace(
+        one, rows=[msgspec.structs.replace(one.rows[0], **changes), *one.rows[1:]]
+    )
+
+
+def _state(**changes: object) -> Callable[[Kept], Kept]:
+    return lambda one: msgspec.structs.replace(one, rows={**one.rows, **changes})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "anomaly"),
+    [
+        (Kept, _state(ghost=1), Anomaly.PHANTOM_OUTPUT),
+        (Kept, _state(k0=float("nan")), Anomaly.PHANTOM_OUTPUT),
+        (Kept, _state(k0=float("inf")), Anomaly.PHANTOM_OUTPUT),
+        (Delivered, _row(key="ghost"), Anomaly.PHANTOM_OUTPUT),
+        (Delivered, _row(time=9_999), Anomaly.PHANTOM_OUTPUT),
+        (Delivered, _row(value=float("nan")), Anomaly.PHANTOM_OUTPUT),
+        (
+            Delivered,
+            # One is there twice, in the place of another: none too many.
+            lambda one: msgspec.structs.replace(one, rows=[one.rows[0], one.rows[0], *one.rows[2:]]),
+            Anomaly.DUPLICATE_OUTPUT,
+        ),
+    ],
+    ids=["a key of nobody", "nan", "infinite", "another key", "a later window", "nan out", "twice for another"],
+)
+def test_no_bound_is_wide_enough_for_what_nobody_made(
+    kind: type[Kept | Delivered], change: Callable[[Record], Record], anomaly: Anomaly
+) -> None:
+    subject = approximate(one_total(), theta=20, l=8, gamma=100)
+    before = history_of(Scenario(subject, ones(2, events=64, batch=4), claims=[]), ONE_CRASH)
+    place = max(place for place, stamped in enumerate(before.records) if isinstance(stamped.record, kind))
+    records = [*before.records]
+    records[place] = msgspec.structs.replace(records[place], record=change(records[place].record))
+    history = History(records, before.timeline)
+    case = Case(history, subject.collate(history), None, virtual_time=True)
+    verdict = ORACLE.judge(case, bounded_error(1e9, 1e9, 1e9))
+    assert verdict.status is Status.VIOLATED
+    assert [tally.anomaly for tally in verdict.anomalies] == [anomaly]
+
+
+def test_what_is_no_number_is_within_no_bound() -> None:
+    assert is_over(Measured("state lost", "sum-0", 1, float("nan"), 10))
+    assert is_over(Measured("state lost", "sum-0", 1, 1, float("nan")))
+    assert not is_over(Measured("state lost", "sum-0", 1, 10, 10))
 
 
 class Emptied(Totals):
