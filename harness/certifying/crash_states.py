@@ -63,6 +63,12 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
+    def shown(self) -> frozenset[tuple[str, str | None, str | None]]:
+        """Its paths and contents, without those that are passed over by whoever lists them."""
+        kept = (one for one in self.files if not _PASSED_OVER.fullmatch(os.path.basename(one.path)))
+        return frozenset((one.path, one.content, one.link) for one in kept)
+
+    @cached_property
     def entries(self) -> Mapping[str, StateEntry]:
         """By their paths."""
         return {entry.path: entry for entry in self.files}
