@@ -75,6 +75,8 @@ class Does(StrEnum):
     """As by-id, in two steps, after each of which it comes to the same point of its own."""
     HOLDS_BACK = "holds-back"
     """As by-id, but it keeps a batch in memory until the next one comes."""
+    GIVES_UP = "gives-up"
+    """As by-id, but it skips a batch that it has begun twice."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -205,11 +207,21 @@ class ToyLife:
         for step in range(2 if self.does is Does.IN_STEPS else 0):
             (self.checkpoint / f"step-{number}-{step}").touch()
             self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
+        if self.does is Does.GIVES_UP and not self._tries_again(number):
+            return
         self._write_in_two_steps(number)
         if self.does is Does.HOLDS_BACK:
             number, self.held = self.held, number
         if number is not None:
             self._store(number)
+
+    def _tries_again(self, number: int) -> bool:
+        tries = sorted(self.checkpoint.glob(f"tries-{number}-*"))
+        if len(tries) >= 2:
+            return False
+        (self.checkpoint / f"tries-{number}-{len(tries)}").touch()
+        self.pass_point(Point.USER, Side.AFTER, f"{number}/begun", TASK)
+        return True
 
     def _store(self, number: int) -> None:
         forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.warm)

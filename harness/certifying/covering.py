@@ -20,7 +20,7 @@ from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .lane import Lane
 from .plan import CrashTrial, How, Victim
-from .planning import crash_at, points_of_the_driver, worst_to_recover_from
+from .planning import almost_done, crash_at, points_of_the_driver, steady_batch, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
 from .request import CampaignRequest
@@ -32,8 +32,10 @@ NO_RECOVERY = "the recovery in which crashes were to strike did not come to its 
 NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from another."
 ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
-    "tried, and the points at which its batch is done again."
+    "tried, and the points at which its batch is done again; and that it dies twice just before the last effect of its "
+    "sink, where there is time for it."
 )
+NOT_TWICE = "That it dies twice just before the last effect of its sink: no time was left for it."
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 _SINK = "sink/"
@@ -73,6 +75,8 @@ class Covering:
         self._second: tuple[Crashed, LifeStates] | None = None
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
+        self._twice: Crashed | None = None
+        """The crash just before the last effect of a batch, after which it is to die there again."""
         self._doubted: Counter[str] = Counter()
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
@@ -85,7 +89,8 @@ class Covering:
         crashes during one of the recoveries."""
         waiting = []
         times = Counter(line.crash for line in planned)
-        for passed, line in zip(points_of_the_driver(profile, every_batch=True), planned, strict=True):
+        points = points_of_the_driver(profile, every_batch=True)
+        for passed, line in zip(points, planned, strict=True):
             if self._state.has_recovered(self._how, (line.crash,), times[line.crash]):
                 continue
             if passed.state is None:
@@ -99,6 +104,9 @@ class Covering:
         self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
         worst = worst_to_recover_from(profile)
         self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
+        last = almost_done(points, steady_batch(profile)) if recovering else None
+        if last is not None:
+            self._twice = crashed_in_profile(self._states[0].life, last, crash_at(profile, last, Victim.DRIVER))
         if not recovering or worst is None or self._has_been_recovering():
             return
         # Where its state is not known, why it is not leaves the claim open already.
@@ -122,7 +130,7 @@ class Covering:
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
-        return self.needed or bool(self._later)
+        return self.needed or bool(self._later or self._twice)
 
     @property
     def needed(self) -> bool:
@@ -136,6 +144,7 @@ class Covering:
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
             again = len({one.digest for one in self._states[0].of_batch(batch)})
+        again += 2 if self._twice is not None else 0
         return groups + again + (len(self._later) if later else 0)
 
     def doubt(self, claims: Iterable[str]) -> None:
@@ -151,6 +160,8 @@ class Covering:
         self._cover_each(share, known)
         if not self._new(known):
             self._cover_recovery(share_while_recovering, known)
+        if not self._new(known) and not self.needed and self._twice is not None:
+            self._die_twice(share_while_recovering)
         if not self._new(known) and not self.needed and self._later:
             self._waiting, self._later = self._later, []
             self._cover_each(share_while_recovering if share_later is None else share_later, known)
@@ -168,6 +179,8 @@ class Covering:
         state = self._state
         if self._shown():
             return
+        if self._twice is not None and state.trials:
+            state.not_covered.append(NOT_TWICE)
         if self.remains and not state.exhausted:
             runs = state.budget.runs
             time_is_up = runs is None or state.spent >= 60 * state.budget.minutes * self._share
@@ -308,6 +321,28 @@ class Covering:
             life = recover(self._lanes[0], crashed)
             group += self._alike(states, here, life, (waiting,))
             self._enter(self._lanes[0], crashed, group, states, life, run)
+
+    def _die_twice(self, share: float) -> None:
+        """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
+        attempts, and gives up after the second, has lost something."""
+        first, self._twice = self._twice, None
+        if first is None or not self._state.within_budget(share):
+            return
+        second = recover(self._lanes[0], first, watched=True)
+        batch = first.crashes[-1].batch
+        last = None if second.failure is not None else almost_done(second.passed, batch)
+        if last is None:
+            # That it does not recover is a trial of its own.
+            return
+        again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
+        (line,) = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
+        if self._state.has_recovered(self._how, (*first.crashes, line.crash)):
+            return
+        run = self._state.begin_run(self._kind, share)
+        if run is not None:
+            crashed = crashed_again(first, second, last, line.crash)
+            life = recover(self._lanes[0], crashed)
+            self._enter(self._lanes[0], crashed, [Waiting(line.crash, last)], LifeStates(second), life, run)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""

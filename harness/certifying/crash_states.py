@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -62,6 +63,12 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
+    def shown(self) -> frozenset[tuple[str, str | None, str | None]]:
+        """Its paths and contents, without those that are passed over by whoever lists them."""
+        kept = (one for one in self.files if not _PASSED_OVER.fullmatch(os.path.basename(one.path)))
+        return frozenset((one.path, one.content, one.link) for one in kept)
+
+    @cached_property
     def entries(self) -> Mapping[str, StateEntry]:
         """By their paths."""
         return {entry.path: entry for entry in self.files}
@@ -89,8 +96,9 @@ class Looks:
     def tell_apart(self, one: CrashState, other: CrashState) -> bool:
         """Whether who looks at just that can know one state from the other.
 
-        A hidden name (`.x`) that is listed, and then not looked at, tells nothing: so are temporary files called, and
-        Spark's logs and file sources pass over them.
+        A name that is listed, and then not looked at, tells nothing where it is one that Spark and Hadoop give to what
+        is temporary (`.x.tmp`, `.x.crc`): its logs and file sources pass over them. Any other hidden one does: somebody
+        may keep a marker there, and look for it in the list.
         """
         here, there = one.entries, other.entries
         if any(_content(here.get(path)) != _content(there.get(path)) for path in self.opened):
@@ -103,8 +111,11 @@ class Looks:
         return {
             path
             for path in state.names.get(folder, ())
-            if not os.path.basename(path).startswith(".") or path in self.asked or path in self.opened
+            if not _PASSED_OVER.fullmatch(os.path.basename(path)) or path in self.asked or path in self.opened
         }
+
+
+_PASSED_OVER: Final = re.compile(r"\..*\.(tmp|crc)|\.spark-staging-.*")
 
 
 def _content(entry: StateEntry | None) -> object:

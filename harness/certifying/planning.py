@@ -153,6 +153,28 @@ def worst_to_recover_from(profile: Profile) -> Passed | None:
     return before[-1] if before else None
 
 
+def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
+    """The last of these points in a batch at which the sink has not done the last of what it does: an effect is missing
+    of which the others may say that it is there. None where that is not known."""
+    within: list[Passed] = []
+    begun = ended = False
+    for one in passed:
+        if batch_of(one.address) != batch or ended:
+            continue
+        at = one.address.point, one.address.side
+        begun = begun or at == (Point.ADD_BATCH, Side.BEFORE)
+        ended = at == (Point.ADD_BATCH, Side.AFTER)
+        if begun and one.state is not None:
+            within.append(one)
+    if not ended or not within or within[-1].address.point is not Point.ADD_BATCH:
+        return None
+    end = within[-1].state
+    assert end is not None
+    found = (one for one in reversed(within) if one.state is not None and one.state.shown != end.shown)
+    last = next(found, None)
+    return None if last is None or last.address.point is Point.ADD_BATCH else last
+
+
 def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool = False) -> Crash:
     address = passed.address
     return Crash(

@@ -174,7 +174,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             there = os.path.lexists(self._at(path))
-            fd = os.open(self._at(path), (flags | os.O_CREAT) & ~os.O_NOFOLLOW, mode)
+            fd = os.open(self._at(path), (flags | os.O_CREAT) & ~_OURS, mode)
             file = os.fstat(fd).st_ino
             if not there:
                 self._change(OperationKind.CREATE, path, file=file)
@@ -186,13 +186,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if flags & os.O_TRUNC:
             with self._lock:
                 self._refuse_after_death()
-                fd = os.open(self._at(path), flags & ~os.O_NOFOLLOW)
+                fd = os.open(self._at(path), flags & ~_OURS)
                 file = os.fstat(fd).st_ino
                 self._change(OperationKind.TRUNCATE, path, file=file)
                 return self._opened(fd, file, flags, path)
         # What a process may write, the kernel reads for it where a page is written in part.
         access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
-        fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~os.O_NOFOLLOW) | access)
+        fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~_OURS) | access)
         self._look(OperationKind.OPENED, path)
         with self._lock:
             return self._opened(fd, os.fstat(fd).st_ino, flags, path)
@@ -433,6 +433,8 @@ def _ns(time: Any) -> int:
     return found
 
 
+_OURS = os.O_NOFOLLOW | os.O_DIRECT
+"""How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
 _NO_REPLACE = 1
 """Of a rename: only where nothing has the new name."""
 _ABOUT = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")

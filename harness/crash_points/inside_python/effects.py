@@ -1,32 +1,47 @@
 """What the user's code does outside of what a run can hold or copy: files, connections, processes.
 
-Python tells of them (`sys.addaudithook`); what a library does in C without Python it does not. Only what happens while
-code of the user's is being executed counts, and nothing that Spark, the import of a module or a log does for it.
+Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, three things are seen: a file or
+a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
+else's, and that is another one when it returns. Only what happens while code of the user's is being executed counts,
+and nothing that Spark, the import of others' modules or a log does for it.
 """
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
+import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from types import FrameType
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import msgspec
 
 from ...core.wire import Endpoint
 from .names import module_of, place_of, shortened
+from .open_things import OPEN, OpenThings, is_written
 from .watching import Watching, outside
 from .whose import OURS
 
 _OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
+_MEMORY: Final = ("/dev/shm/", "/dev/mqueue/")
+"""But what lies here outlives who has written it."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_MOST: Final = 20
+"""Arguments without a name that are looked at."""
+_LONGEST_PATH: Final = 1_000
 LONGEST: Final = 500
 """Characters of a target."""
+
+
+Handed = tuple[tuple[str, object], ...]
+"""Paths, and what tells whether there is another file there by now."""
 
 
 class OutsideEffect(msgspec.Struct, frozen=True, order=True):
@@ -44,31 +59,82 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
 class Effects:
     """Notes them, from `install` on, while it is `active`. A hook of Python's cannot be taken away again."""
 
-    def __init__(self, watching: Watching, owns: Callable[[FrameType], bool], harness: Endpoint) -> None:
+    def __init__(self, watching: Watching, harness: Endpoint) -> None:
         self._folders = tuple({name for one in watching.folders for name in (one, os.path.realpath(one))})
-        self._owns = owns
+        self._whose = watching.whose
+        self._known: dict[CodeType, bool] = {}
+        """Whether code is the user's."""
+        self._open = OpenThings()
         self._harness = harness
         self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._removed: set[str] = set()
+        """Files that were there before."""
         self._within = threading.local()
+        """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
+        self._due = False
+        """Whether a place was come to since it was last looked around."""
         self.active = False
 
     def install(self) -> None:
         sys.addaudithook(self._hear)
+        _tell_of_spawning()
 
-    @property
-    def any(self) -> bool:
-        """Whether something was noted since it was last asked."""
-        return bool(self._seen)
+    def begin(self, place: str = "") -> None:
+        """From now on, at a place that is no line. What is open already was opened by somebody else."""
+        self._open.begin()
+        self._within.place = place
+        self._due = bool(place)
+        self.active = True
+
+    def come_by(self, place: str) -> None:
+        """The user's code has come to another place: note what libraries have opened since the one before."""
+        before = getattr(self._within, "place", "")
+        self._within.place = place
+        self._due = True
+        self._look_around(before or place)
+
+    def handed(self, callee: FrameType) -> Handed:
+        """The files and folders whose paths a function of somebody else's is called with, and what they are."""
+        if module_of(callee).partition(".")[0] in _OTHERS:
+            return ()
+        given = [callee.f_locals.get(name) for name in callee.f_code.co_varnames]
+        more = [one for packed in given if isinstance(packed, tuple | dict) for one in _few(packed)]
+        found = {_written_path(one) for one in (*given, *more)} - {""}
+        return tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
+
+    def given_back(self, handed: Handed, place: str) -> None:
+        """It has returned: what is not as it was, it has written."""
+        for path, signs in handed:
+            if path not in self._open.heard_files and _signs_of(path) != signs:
+                with self._lock:
+                    self._seen["file", path, place] += 1
+
+    def _look_around(self, place: str) -> None:
+        if not self.active or not place:
+            return
+        self._within.busy = True
+        try:
+            with self._lock:
+                for kind, target in self._open.new():
+                    if self._counts(kind, target):
+                        self._seen[kind, target, place] += 1
+        finally:
+            self._within.busy = False
 
     def taken(self) -> list[OutsideEffect]:
-        """Those since it was last asked. Files that are gone again are none."""
+        """Those since it was last asked. Files that were made since, and are gone again, are none."""
+        if self._due:
+            # A function that is called for each row is left thousands of times.
+            self._due = False
+            self._look_around(getattr(self._within, "place", ""))
         with self._lock:
             seen, self._seen = self._seen, Counter()
-        lasting = {key: times for key, times in seen.items() if key[0] != "file" or os.path.lexists(key[1])}
+            removed, self._removed = self._removed, set()
         merged: Counter[tuple[str, str, str]] = Counter()
-        for (kind, target, place), times in lasting.items():
-            merged[kind, shortened(target)[:LONGEST], place] += times
+        for (kind, target, place), times in seen.items():
+            if kind != "file" or target in removed or os.path.lexists(target):
+                merged[kind, shortened(target)[:LONGEST], place] += times
         return [OutsideEffect(*key, times) for key, times in sorted(merged.items())]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -77,98 +143,232 @@ class Effects:
             return
         self._within.busy = True
         try:
-            kind, target = found(arguments)
-            if target:
-                self._note(event, kind, target)
+            kind, targets = found
+            frame: FrameType | None = sys._getframe(1)
+            if event == _SPAWNED and frame is not None:
+                frame = frame.f_back
+            for target in filter(None, targets(arguments)):
+                self._note(event, kind, target, frame)
         finally:
             self._within.busy = False
 
-    def _note(self, event: str, kind: str, target: str) -> None:
+    def _note(self, event: str, kind: str, target: str, frame: FrameType | None) -> None:
         if kind == "file":
-            target = os.path.realpath(target)
-            if not outside(self._folders, target) or target.startswith(_SYSTEM) or "__pycache__" in target:
-                return
+            target = _real(target, followed=event not in _OF_NAMES)
+            self._open.heard_files.add(target)
             if event == "open" and os.path.isdir(target):
                 # For a file in it that has no name, and goes when it is closed.
                 return
-        elif kind == "connection" and target == f"{self._harness[0]}:{self._harness[1]}":
+            if event in _REMOVE and (not os.path.lexists(target) or self._has_made(target)):
+                return
+        elif kind == "connection":
+            self._open.heard_peers.add(target.rpartition(":")[2])
+        if not self._counts(kind, target):
             return
-        frame = self._user_frame(sys._getframe(2))
-        if frame is not None:
+        theirs = self._user_frame(frame)
+        if theirs is not None:
             with self._lock:
-                self._seen[kind, target, place_of(frame)] += 1
+                self._seen[kind, target, place_of(theirs)] += 1
+                if event in _REMOVE:
+                    self._removed.add(target)
+
+    def _counts(self, kind: str, target: str) -> bool:
+        if kind == "connection":
+            return target != f"{self._harness[0]}:{self._harness[1]}"
+        if kind != "file":
+            return True
+        return outside(self._folders, target) and not _is_the_systems(target) and "__pycache__" not in target
+
+    def _has_made(self, target: str) -> bool:
+        """Whether a path has come about since it was last asked, or a folder above it has."""
+        with self._lock:
+            made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
+        return not outside(made, target)
 
     def _user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost frame of the user's, where nobody else stands between it and the effect."""
         while frame is not None:
-            if self._owns(frame):
+            if self._is_theirs(frame):
                 return frame
             if module_of(frame).partition(".")[0] in _OTHERS:
                 return None
             frame = frame.f_back
         return None
 
+    def _is_theirs(self, frame: FrameType) -> bool:
+        """The bodies of their modules are theirs, too: what these open, all that comes after writes to."""
+        code = frame.f_code
+        if code not in self._known:
+            self._known[code] = self._whose.owns(module_of(frame), code.co_filename)
+        return self._known[code]
 
-def _path(given: Any) -> str:
-    """Empty for a number, which is a file that is open already."""
+
+def _few(packed: tuple[Any, ...] | dict[Any, Any]) -> list[Any]:
+    return list(packed.values() if isinstance(packed, dict) else packed)[:_MOST]
+
+
+def _written_path(given: Any) -> str:
+    """Where a text or a path leads that somebody is told; empty where it can be none."""
+    if not isinstance(given, str | os.PathLike):
+        return ""
+    path = _path(given).removeprefix("file://")
+    if not path or len(path) > _LONGEST_PATH or "\0" in path or "\n" in path or "/" not in path:
+        return ""
+    return os.path.realpath(path)
+
+
+def _signs_of(path: str) -> object:
+    """Of a file, or of a folder that is no place for everybody's."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    if stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX:
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def _tell_of_spawning() -> None:
+    """Python says nothing of the processes that its own `multiprocessing` starts afresh, without a fork."""
+    spawn = multiprocessing.util.spawnv_passfds
+    if hasattr(spawn, "__wrapped__"):
+        return
+
+    @wraps(spawn)
+    def told(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+        sys.audit(_SPAWNED, path)
+        return spawn(path, args, passfds)
+
+    multiprocessing.util.spawnv_passfds = told
+
+
+def _is_the_systems(path: str) -> bool:
+    return path.startswith(_SYSTEM) and not path.startswith(_MEMORY)
+
+
+def _real(path: str, followed: bool) -> str:
+    """Where a path leads; of one that is about a name alone, that name, wherever it leads itself."""
+    if followed:
+        return os.path.realpath(path)
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return os.path.join(os.path.realpath(folder or ("/" if path.startswith("/") else ".")), name)
+
+
+def _path(given: Any, folder: Any = -1) -> str:
+    """As it was given, in a folder that is open, where it was given one; that of a number, which is a file that is open
+    already, is what that was opened by. Empty: nobody knows."""
+    if isinstance(given, bool):
+        return ""
+    if isinstance(given, int):
+        try:
+            found = os.readlink(f"{OPEN}/{given}")
+        except OSError:
+            return ""
+        # A pipe, a socket, or memory that has no name.
+        return found if found.startswith("/") and not found.startswith("/memfd:") else ""
     if isinstance(given, bytes):
-        return os.fsdecode(given)
+        return _path(os.fsdecode(given), folder)
     if isinstance(given, os.PathLike):
-        return _path(os.fspath(given))
-    return given if isinstance(given, str) else ""
+        return _path(os.fspath(given), folder)
+    if not isinstance(given, str):
+        return ""
+    inside = isinstance(folder, int) and folder >= 0 and not given.startswith("/")
+    return f"{OPEN}/{folder}/{given}" if inside and given else given
 
 
-def _opened(arguments: tuple[Any, ...]) -> tuple[str, str]:
+def _opened(arguments: tuple[Any, ...]) -> Sequence[str]:
     path, mode, flags = arguments
+    if isinstance(path, int):
+        # Opened before, and noted then.
+        return ()
     writes = any(sign in mode for sign in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITES)
-    return "file", _path(path) if writes else ""
+    if not writes:
+        return ()
+    given = _path(path)
+    if mode is not None or not given or given.startswith("/"):
+        return (given,)
+    # It may be meant in any folder that is open: Python does not say in which. Where it is, is seen afterwards.
+    return (given, *(f"{folder}/{given}" for folder in _open_folders()))
 
 
-def _first(arguments: tuple[Any, ...]) -> tuple[str, str]:
-    return "file", _path(arguments[0])
+def _open_folders() -> list[str]:
+    found = {_path(int(number)) for number in os.listdir(OPEN)}
+    return sorted(folder for folder in found if folder and os.path.isdir(folder) and folder != os.getcwd())
 
 
-def _second(arguments: tuple[Any, ...]) -> tuple[str, str]:
-    return "file", _path(arguments[1])
+def _at(which: int, folder: int | None = None) -> Callable[[tuple[Any, ...]], Sequence[str]]:
+    """The path among the arguments, and the open folder that it is meant in, where one can be given."""
+
+    def of(arguments: tuple[Any, ...]) -> Sequence[str]:
+        return (_path(arguments[which], -1 if folder is None else arguments[folder]),)
+
+    return of
 
 
-def _database(arguments: tuple[Any, ...]) -> tuple[str, str]:
+def _database(arguments: tuple[Any, ...]) -> Sequence[str]:
     path = _path(arguments[0])
     if path.startswith("file:"):
         path, _, how = path.removeprefix("file:").partition("?")
         path = "" if {"mode=ro", "mode=memory", "immutable=1"} & set(how.split("&")) else path
-    return "file", "" if path == ":memory:" else path
+    return ("" if path == ":memory:" else path,)
 
 
-def _connected(arguments: tuple[Any, ...]) -> tuple[str, str]:
+def _mapped(arguments: tuple[Any, ...]) -> Sequence[str]:
+    """A file that is written to through a shared map of memory, whoever has opened it: a segment of shared memory."""
+    file, _, access, _ = arguments
+    if file < 0 or access not in _SHARED:
+        return ()
+    return (_path(file),) if is_written(file) else ()
+
+
+_SHARED: Final = (0, 2)
+"""How `mmap` is told that others see what is written: by default, and expressly."""
+
+
+def _connected(arguments: tuple[Any, ...]) -> Sequence[str]:
     peer = arguments[1]
     if isinstance(peer, tuple) and len(peer) >= 2:
-        return "connection", f"{peer[0]}:{peer[1]}"
-    return "connection", _path(peer)
+        return (f"{peer[0]}:{peer[1]}",)
+    return (_path(peer),)
 
 
-def _started(arguments: tuple[Any, ...]) -> tuple[str, str]:
-    return "process", _path(arguments[0]) or "?"
+def _started(arguments: tuple[Any, ...]) -> Sequence[str]:
+    return (_path(arguments[0]) or "?",)
 
 
-def _forked(arguments: tuple[Any, ...]) -> tuple[str, str]:
-    return "process", "fork"
+def _forked(arguments: tuple[Any, ...]) -> Sequence[str]:
+    return ("fork",)
 
 
-_EFFECTS: Final[Mapping[str, Callable[[tuple[Any, ...]], tuple[str, str]]]] = {
-    "open": _opened,
-    "sqlite3.connect": _database,
-    "os.rename": _second,
-    "os.link": _second,
-    "os.symlink": _second,
-    "os.truncate": _first,
-    "os.mkdir": _first,
-    "socket.connect": _connected,
-    "socket.sendto": _connected,
-    "subprocess.Popen": _started,
-    "os.system": _started,
-    "os.exec": _started,
-    "os.fork": _forked,
-    "os.forkpty": _forked,
+_SPAWNED: Final = f"{OURS}.spawned"
+_REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
+_OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
+"""What is done to a name, and not to what it leads to."""
+_EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str]]]]] = {
+    "open": ("file", _opened),
+    "sqlite3.connect": ("file", _database),
+    "mmap.__new__": ("file", _mapped),
+    "os.rename": ("file", _at(1, 3)),
+    "os.link": ("file", _at(1, 3)),
+    "os.symlink": ("file", _at(1, 2)),
+    "os.truncate": ("file", _at(0)),
+    "os.mkdir": ("file", _at(0, 2)),
+    "os.remove": ("file", _at(0, 1)),
+    "os.rmdir": ("file", _at(0, 1)),
+    "os.utime": ("file", _at(0, 3)),
+    "os.chmod": ("file", _at(0, 2)),
+    "os.chown": ("file", _at(0, 3)),
+    "os.setxattr": ("file", _at(0)),
+    "os.removexattr": ("file", _at(0)),
+    "socket.connect": ("connection", _connected),
+    "socket.sendto": ("connection", _connected),
+    "socket.sendmsg": ("connection", _connected),
+    "subprocess.Popen": ("process", _started),
+    "os.system": ("process", _started),
+    "os.exec": ("process", _started),
+    "os.posix_spawn": ("process", _started),
+    _SPAWNED: ("process", _started),
+    "os.fork": ("process", _forked),
+    "os.forkpty": ("process", _forked),
 }
 """What Python calls them. One that starts a process by other means is found by those."""

@@ -6,15 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from ...core.addresses import Side
 from ...core.errors import OwnFailure
 from .announcing import Announcer
 from .effects import Effects, OutsideEffect
+from .names import place_in
 from .tracing import Tracer
 from .watching import Watching, read_watching
+
+_IMPORT: Final = "import"
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -39,23 +43,36 @@ class Follower:
     def __init__(self, watching: Watching, announcer: Announcer) -> None:
         self.watching = watching
         self._announcer = announcer
-        self._tracer = Tracer(watching, announcer.hold, self._tell)
-        self._effects = Effects(watching, self._tracer.owns, announcer.place)
+        self._effects = Effects(watching, announcer.place)
+        if watching.whole:
+            self._tracer = Tracer(watching, self._hold, self._tell, self._effects)
+        else:
+            self._tracer = Tracer(watching, announcer.hold, self._tell)
         if watching.whole:
             self._effects.install()
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        self._effects.active = self.watching.whole
+        with self.noticing(), self._tracer.following():
+            yield
+
+    @contextmanager
+    def noticing(self, place: str = "") -> Iterator[None]:
+        """Effects alone are noted, and no line is announced."""
+        if self.watching.whole:
+            self._effects.begin(place)
         try:
-            with self._tracer.following():
-                yield
+            yield
         finally:
-            self._effects.active = False
             self._tell(last=True)
+            self._effects.active = False
+
+    def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
+        self._effects.come_by(place_in(key))
+        self._announcer.hold(actor, side, key, text)
 
     def _tell(self, last: bool = False) -> None:
-        effects = self._effects.taken() if self._effects.any else []
+        effects = self._effects.taken() if self.watching.whole else []
         # In the end, too: a generator says of nothing when it is left.
         effects += [
             OutsideEffect("thread", place.rpartition(":")[0], place) for place in self._tracer.lasting_threads()
@@ -87,6 +104,20 @@ def followed() -> Iterator[None]:
         yield
         return
     with follower.following():
+        yield
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """What is done within has effects, and is no part of any batch: the user's modules are imported.
+
+    Raises OwnFailure.
+    """
+    follower = follower_here()
+    if follower is None:
+        yield
+        return
+    with follower.noticing(_IMPORT):
         yield
 
 

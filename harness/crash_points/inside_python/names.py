@@ -98,6 +98,11 @@ def place_of(frame: FrameType) -> str:
     return f"{function_of(frame)}:{frame.f_lineno}"
 
 
+def place_in(key: str) -> str:
+    """The same, of the key of a point: of `3/sinks.write:17 calls os.rename#1`."""
+    return key.partition("/")[2].rpartition("#")[0].partition(CALLS)[0]
+
+
 def shortened(path: str) -> str:
     """Without what is drawn at random in the name of a temporary file, and where each run has a folder for those."""
     given = os.environ.get("TMPDIR")

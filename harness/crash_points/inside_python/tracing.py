@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from ...core.addresses import Side
 from .batches import UNKNOWN, where
-from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of
+from .effects import Effects, Handed
+from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of, place_of
 from .watching import TIMES, Watching
 from .whose import OURS
 
@@ -48,12 +49,16 @@ class _Function:
 class Tracer:
     """Of one process. What it has counted lasts from one use to the next."""
 
-    def __init__(self, watching: Watching, hold: Hold, left: Callable[[], None]) -> None:
-        """`left` is called whenever the user's code is left, for good or until it is asked for more."""
+    def __init__(
+        self, watching: Watching, hold: Hold, left: Callable[[], object], effects: Effects | None = None
+    ) -> None:
+        """`left` is called whenever the user's code is left, for good or until it is asked for more. `effects` are
+        told what other code is called with."""
         self._watching = watching
         self._whole = watching.whole
         self._hold = hold
         self._left = left
+        self._effects = effects
         self._armed = {(side, key) for side, key in watching.armed}
         self._rests = {(side, key.partition("/")[2]) for side, key in watching.armed}
         self._with_calls = {_function_in(key) for _, key in watching.armed if CALLS in key}
@@ -157,10 +162,13 @@ class Tracer:
         said = self._arrive(function, caller, called)
         sys.setprofile(self._before)
         frame.f_trace_lines = False
-        return partial(self._return, said)
+        handed = self._effects.handed(frame) if said and self._effects is not None else ()
+        return partial(self._return, said, handed)
 
-    def _return(self, said: str, frame: FrameType, event: str, argument: Any) -> Any:
+    def _return(self, said: str, handed: Handed, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "return":
+            if handed and self._effects is not None and frame.f_back is not None:
+                self._effects.given_back(handed, place_of(frame.f_back))
             if said and frame.f_back is not None:
                 self._say(Side.AFTER, said, frame.f_back)
             sys.setprofile(self._profile)

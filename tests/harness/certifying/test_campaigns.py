@@ -860,6 +860,21 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
     ]
 
 
+def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
+    certify: Callable[..., Certified],
+) -> None:
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, budget=Budget(kills=0))
+    assert status(certified) is Status.VIOLATED, reasons(certified)
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert [(one.point, one.key, one.recovering) for one in shown.crashes] == [
+        (Point.USER, "1/begun", False),
+        (Point.USER, "1/begun", True),
+    ]
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
 @pytest.mark.parametrize(
     ("faults", "said"),
     [

@@ -20,6 +20,7 @@ from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
     CrashPlan,
+    almost_done,
     crash_at,
     every_crash_point,
     of_answers,
@@ -194,6 +195,24 @@ def test_the_recovery_that_has_most_to_do_is_of_a_batch_that_has_done_all_but_co
     worst = worst_to_recover_from(profile_of(life(FIVE)))
     assert worst is not None
     assert (worst.address.point, worst.address.side, worst.address.key) == (Point.COMMIT_LOG, Side.BEFORE, "1")
+
+
+def test_a_batch_has_almost_done_where_the_last_effect_of_its_sink_is_missing() -> None:
+    def at(point: Point, side: Side, key: str, *names: str) -> Passed:
+        files = tuple(StateEntry(f"/sink/{name}", "1") for name in names)
+        return replace(passed(point, side, key), state=CrashState(files))
+
+    begun = at(Point.ADD_BATCH, Side.BEFORE, "1")
+    wrote = at(Point.FILE, Side.AFTER, "1/create sink/a#1", "a")
+    sealed = at(Point.FILE, Side.AFTER, "1/create sink/b#1", "a", "b")
+    checked = at(Point.FILE, Side.AFTER, "1/create sink/.b.crc#1", "a", "b", ".b.crc")
+    over = at(Point.ADD_BATCH, Side.AFTER, "1", "a", "b", ".b.crc")
+    course = (begun, wrote, sealed, checked, over)
+    assert almost_done(course, 1) is wrote
+    assert almost_done(course, 2) is None
+    assert almost_done((begun, sealed, over), 1) is None, "there is but one effect"
+    assert almost_done((begun, over), 1) is None, "there is none"
+    assert almost_done(course[:-1], 1) is None, "it has not come to its end"
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:

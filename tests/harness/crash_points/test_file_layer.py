@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -223,6 +224,17 @@ class TestJournal:
         assert controller.heard == ["create a", "unlink a", "write "]
         assert told(journalled(mounted)) == {}
 
+    def test_has_what_was_written_past_the_kernels_memory(self, mounted: MountedFolder) -> None:
+        path = mounted.mount / "direct"
+        with mmap.mmap(-1, mmap.PAGESIZE) as page:
+            page.write(b"x" * mmap.PAGESIZE)
+            for flags in (os.O_CREAT, 0, os.O_TRUNC):
+                opened = os.open(path, os.O_RDWR | os.O_DIRECT | flags, 0o600)
+                assert os.pwrite(opened, page, 0) == mmap.PAGESIZE
+                assert os.preadv(opened, [page], 0) == mmap.PAGESIZE
+                os.close(opened)
+        assert told(journalled(mounted)) == {"direct": b"x" * mmap.PAGESIZE}
+
     def test_says_what_was_looked_at_since_it_was_asked(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
         (mounted.mount / "b").write_text("1")
@@ -375,10 +387,12 @@ class TestLooks:
         assert self.tell_apart(asked, self.state(StateEntry("/s/b", "7", size=2)))
         assert not self.tell_apart(asked, self.state(StateEntry("/s/c", "7", size=2)))
 
-    def test_tell_names_apart_that_were_listed_but_for_hidden_ones_that_nobody_looked_at(self) -> None:
+    def test_tell_names_apart_that_were_listed_but_for_sparks_temporary_ones_that_nobody_looked_at(self) -> None:
         listed = Looks(frozenset(), frozenset(), frozenset({"/s"}))
         assert self.tell_apart(listed, self.state(StateEntry("/s/b", "7")))
         assert not self.tell_apart(listed, self.state(without="/s/.a.tmp"))
+        # A marker of the user's.
+        assert self.tell_apart(listed, self.state(StateEntry("/s/.done-3", "7")))
         looked = Looks(frozenset(), frozenset({"/s/.a.tmp"}), frozenset({"/s"}))
         assert self.tell_apart(looked, self.state(without="/s/.a.tmp"))
 

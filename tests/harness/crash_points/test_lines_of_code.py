@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import shared_memory
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,7 +33,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
+from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
     LINES,
@@ -498,8 +500,9 @@ def does(folder: Path, body: str) -> Callable[[], Any]:
 def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[tuple[str, str, int]]]:
     """What is noted of a function of the user's, whose run has the folder `run`."""
     code, run = tmp_path / "code", tmp_path / "run"
-    code.mkdir()
-    run.mkdir()
+    for folder in (code, run, tmp_path / "other"):
+        folder.mkdir()
+    (tmp_path / "other" / "there").touch()
     monkeypatch.chdir(tmp_path)
 
     def of(body: str) -> set[tuple[str, str, int]]:
@@ -525,12 +528,84 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], se
         ("os.system('true')", {("process", "true", 1)}),
         ("socket.socket().connect_ex(('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
         ("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
+        (
+            "socket.socket(type=socket.SOCK_DGRAM).sendmsg([b'x'], [], 0, ('127.0.0.1', 9))",
+            {("connection", "127.0.0.1:9", 1)},
+        ),
+        ("os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)", {("process", "/bin/true", 1)}),
+        (
+            "folder = os.open('.', os.O_RDONLY)\nos.close(os.open('x', os.O_WRONLY | os.O_CREAT, dir_fd=folder))\n"
+            "os.close(folder)",
+            {("file", "x", 1)},
+        ),
+        (
+            "folder = os.open('other', os.O_RDONLY)\nos.chdir('run')\n"
+            "os.close(os.open('x', os.O_WRONLY | os.O_CREAT, dir_fd=folder))\nos.mkdir('y', dir_fd=folder)\n"
+            "os.close(folder)",
+            {("file", "other/x", 1), ("file", "other/y", 1)},
+        ),
+        ("os.remove('other/there')", {("file", "other/there", 1)}),
+        ("os.utime('other/there')", {("file", "other/there", 1)}),
+        ("os.symlink('../other', 'run/way')\nopen('run/way/z', 'w').close()", {("file", "other/z", 1)}),
     ],
 )
 def test_an_effect_outside_is_noted(
     noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: set[tuple[str, str, int]]
 ) -> None:
     assert noted(body) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("ctypes.CDLL(None).open(b'x', os.O_WRONLY | os.O_CREAT, 0o600)\nos.sep", {("file", "x", 1)}),
+        ("parquet.write_table(pyarrow.table({'n': [1]}), 'other/x')", {("file", "other/x", 1)}),
+        ("parquet.write_table(pyarrow.table({'n': [1]}), where=Path('other/there'))", {("file", "other/there", 1)}),
+        ("pyarrow.table({'n': [1]}).to_pandas().to_parquet('file://' + os.getcwd() + '/x')", {("file", "x", 1)}),
+    ],
+)
+def test_an_effect_of_a_library_in_c_is_noted(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: set[tuple[str, str, int]]
+) -> None:
+    assert noted(f"import ctypes, pyarrow, pyarrow.parquet as parquet\nfrom pathlib import Path\n{body}") == found
+
+
+def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        address = repr(struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + bytes([127, 0, 0, 1]) + bytes(8))
+        body = f"import ctypes\nlibc = ctypes.CDLL(None)\nend = libc.socket(2, 1, 0)\nlibc.connect(end, {address}, 16)"
+        assert noted(f"{body}\nos.close(end)") == {("connection", f"127.0.0.1:{port}", 1)}
+
+
+def test_shared_memory_outlives_who_writes_it(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
+    name = f"streamproof-test-{os.getpid()}"
+    body = f"memory = SharedMemory({name!r}, create=True, size=8)\nmemory.close()"
+    try:
+        found = noted(f"from multiprocessing.shared_memory import SharedMemory\n{body}")
+        assert ("file", f"/dev/shm/{name}") in {(kind, target) for kind, target, _ in found}
+        assert noted(f"open('/dev/shm/{name}', 'a').close()") == {("file", f"/dev/shm/{name}", 1)}
+    finally:
+        shared_memory.SharedMemory(name).unlink()
+
+
+def test_a_process_that_begins_afresh_is_an_effect(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
+    body = "from multiprocessing import get_context\nbegun = get_context('spawn').Process(target=os.getpid)\n"
+    found = noted(f"{body}begun.start()\nbegun.join()")
+    assert ("process", sys.executable) in {(kind, target) for kind, target, _ in found}
+
+
+def test_what_a_module_of_theirs_opens_when_it_is_imported_is_an_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "opens_at_once.py").write_text(f"log = open({str(tmp_path / 'log')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True)
+    with listening(monkeypatch, tmp_path, watching) as said, noticed():
+        importlib.import_module("opens_at_once").log.close()
+    assert said.keys == []
+    assert {(kind, target) for kind, target, _ in said.effects} == {("file", str(tmp_path / "log"))}
 
 
 def test_a_temporary_file_that_stays_is_an_effect_which_every_run_calls_the_same(

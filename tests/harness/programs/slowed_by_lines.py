@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from streamproof.harness.core.addresses import Side
 from streamproof.harness.crash_points.inside_python.effects import Effects
+from streamproof.harness.crash_points.inside_python.names import place_in
 from streamproof.harness.crash_points.inside_python.tracing import Tracer
 from streamproof.harness.crash_points.inside_python.watching import Watching
 from streamproof.harness.crash_points.inside_python.whose import Whose
@@ -43,11 +44,13 @@ def milliseconds(work: Callable[[], None]) -> float:
 
 
 def followed(watching: Watching) -> float:
-    tracer = Tracer(watching, lambda actor, side, key, text: None, lambda: None)
-    effects = Effects(watching, tracer.owns, ("127.0.0.1", 0))
+    effects = Effects(watching, ("127.0.0.1", 0))
     if watching.whole:
         effects.install()
-    effects.active = watching.whole
+        effects.begin()
+        tracer = Tracer(watching, lambda actor, side, key, text: effects.come_by(place_in(key)), effects.taken, effects)
+    else:
+        tracer = Tracer(watching, lambda actor, side, key, text: None, lambda: None)
     with tracer.following():
         taken = milliseconds(batch)
     effects.active = False

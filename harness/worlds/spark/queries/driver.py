@@ -27,7 +27,7 @@ from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, Streampr
 from ....core.model import Event
 from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
-from ....crash_points.inside_python.following import followed
+from ....crash_points.inside_python.following import followed, noticed
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
 from ....judging.references import row_number
@@ -418,7 +418,8 @@ def _run(head: PlanHead, file: BinaryIO) -> int:
     try:
         spark = _session(head)
         link.send(SparkRuns(spark.version, python_versions()))
-        plan = _read_plan(head, file)
+        with noticed():
+            plan = _read_plan(head, file)
         _register_source(spark)
         if plan.stands_by:
             _start_python_workers(spark)

@@ -1,0 +1,92 @@
+"""What a process has open that Python has said nothing of: files and connections of libraries in C.
+
+The kernel lists what is open, not who has opened it. So what Python was heard to open is left out, whoever did that,
+and what is new is looked for often: what was opened and closed since then is not seen.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+OPEN: Final = "/proc/self/fd"
+_SOCKET: Final = "socket:"
+
+
+class OpenThings:
+    """Of this process."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._listening: set[int] = set()
+        """Ports: who is connected to one was taken in there."""
+        self.heard_files: set[str] = set()
+        """Paths that Python was heard to open."""
+        self.heard_peers: set[str] = set()
+        """Whom Python was heard to connect to: ports, and paths."""
+
+    def begin(self) -> None:
+        """What is open by now is nobody's."""
+        for _ in self.new():
+            pass
+        self._known.update(link for _, link in _links())
+
+    def new(self) -> Iterator[tuple[str, str]]:
+        """Since it was last asked: a kind of effect and its target, of files that are open to be written, and of
+        connections."""
+        sockets = []
+        for number, link in _links():
+            if link in self._known:
+                continue
+            if link.startswith(_SOCKET):
+                sockets.append((number, link))
+                continue
+            self._known.add(link)
+            if link.startswith("/") and link not in self.heard_files and is_written(number):
+                yield "file", link
+        connected = []
+        for number, link in sockets:
+            found = self._peer(number)
+            if found is not None:
+                self._known.add(link)
+                connected.append(found)
+        for port, peer in connected:
+            name = peer.rpartition(":")[2]
+            if peer and port not in self._listening and name not in self.heard_peers:
+                yield "connection", peer
+
+    def _peer(self, number: int) -> tuple[int, str] | None:
+        """The port here, and whom it is connected to; empty for nobody that has a name. None: that is still open."""
+        try:
+            with socket.socket(fileno=os.dup(number)) as end:
+                here = end.getsockname()
+                port = here[1] if isinstance(here, tuple) and len(here) > 1 else 0
+                if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    self._listening.add(port)
+                    return port, ""
+                peer = end.getpeername()
+        except OSError:
+            return None
+        if isinstance(peer, tuple):
+            return port, f"{str(peer[0]).removeprefix('::ffff:')}:{peer[1]}" if len(peer) > 1 else ""
+        return port, os.fsdecode(peer)
+
+
+def is_written(file: int) -> bool:
+    """Whether an open file is open to be written."""
+    try:
+        return fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    except OSError:
+        return False
+
+
+def _links() -> Iterator[tuple[int, str]]:
+    for number in os.listdir(OPEN):
+        try:
+            yield int(number), os.readlink(f"{OPEN}/{number}")
+        except OSError:
+            # Closed since it was listed.
+            continue
