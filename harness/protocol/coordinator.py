@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..core.errors import OwnFailure
+from ..core.errors import InvalidScheme, OwnFailure
 from ..core.model import Value
 from ..core.quantities import Events
 from ..recording.records import Decided, Record, Refused
@@ -184,7 +184,7 @@ class CoordinatorMachine:
             return
         reader = self._readers.get(type(message))
         if reader is None:
-            raise OwnFailure(f"{self.name} has nothing that takes what {member} sent: {message.identity}")
+            raise InvalidScheme(f"{self.name} has nothing that takes what {member} sent: {message.identity}")
         if message.incarnation not in self.there[member]:
             # It was heard before it was heard of.
             self._meet(member, message.incarnation)

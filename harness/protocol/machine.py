@@ -8,9 +8,9 @@ of them; it names the mechanisms that are attached. No thread, socket, clock or 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol, get_args
 
-from ..core.errors import OwnFailure
+from ..core.errors import InvalidScheme, OwnFailure
 from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
 from ..recording.records import Ended, Opened, Record, Refused, Started, Taken, Worked
 from .channels import InLink, InputChannel, OutputChannel
@@ -53,6 +53,9 @@ from .messages import (
 )
 from .spec import Numbering, SliceSpec
 
+_RECORDS: Final = frozenset(get_args(Record))
+"""The kinds of what can be put on record."""
+
 
 class Slice(Protocol):
     """What a host runs for a place in a topology."""
@@ -72,13 +75,8 @@ class Slice(Protocol):
     def on(self, given: Input) -> list[Effect]:
         """Take one input; return what must be done about it, in order.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
-
-
-def wrapped(machine: Slice) -> Slice:
-    """A machine in whatever its spec puts around it."""
-    return machine if machine.spec.wrap is None else machine.spec.wrap(machine)
 
 
 class ReplayOn(Timer, frozen=True, gc=False):
@@ -182,9 +180,21 @@ class Machine:
         return CheckpointId(self.incarnation, self._checkpoints)
 
     def send(self, to: str, incarnation: int, message: Message) -> None:
+        """Raises InvalidScheme for a message that no mechanism here names, or that is not for this slice to send."""
+        spec = self.spec
+        if type(message) not in spec.says or not spec.may_send(to, message):
+            raise InvalidScheme(
+                f"{spec.slice_id} cannot send {message!r} to {to}: a mechanism sends what its `messages` name, to whom "
+                "their flow leads"
+            )
         self.effects.append(Send(to, incarnation, message))
 
     def note(self, record: Record) -> None:
+        """Raises InvalidScheme for what is no record."""
+        if type(record) not in _RECORDS:
+            raise InvalidScheme(
+                f"{self.spec.slice_id} cannot put {record!r} on record; records are in harness.recording.records"
+            )
         self.effects.append(Note(record))
 
     def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
@@ -274,12 +284,12 @@ class Machine:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint of this slice."""
-        raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
+        raise InvalidScheme(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
 
     def _promote(self, given: Promote) -> None:
         promoted = self.hooks("promoted")
         if not promoted:
-            raise OwnFailure(f"{self.spec.slice_id} has no replicas, but was promoted")
+            raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica is promoted, and was")
         for hook in promoted:
             hook(given)
 
@@ -331,14 +341,19 @@ class Machine:
     def _durable(self, given: Durable) -> None:
         durable = self.hooks("durable")
         if not durable:
-            raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has no mechanism that waits for {given.id}, which became durable"
+            )
         for hook in durable:
             hook(given)
 
     def _fire(self, given: Fire) -> None:
         fired = self._timers.get(type(given.timer))
         if fired is None:
-            raise OwnFailure(f"{self.spec.slice_id} sets no timer {str(given.timer)!r}, but it fired")
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has nothing that takes its timer {given.timer!r} when it fires; name it in "
+                "timers()"
+            )
         self.clock = given.now
         fired(given.timer)
 
@@ -357,8 +372,9 @@ class Machine:
         elif kind in self._heard:
             self._heard[kind](given.neighbour, given.message)
         else:
-            raise OwnFailure(
-                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}"
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}; "
+                "name it in the readers() of one"
             )
 
     def _follows(self, coordinator: str, message: Message) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
+from ..core.errors import InvalidOperator, InvalidScheme, InvalidTopology
 from ..core.model import (
     PLAIN,
     Event,
@@ -112,7 +112,7 @@ class OperatorSlice(Machine):
         super()._start(given)
         if not self.hooks("promoted"):
             if not given.initial:
-                raise OwnFailure(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
+                raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
             self.ready()
         if self._timing is not None:
             self._timing.start()

@@ -15,7 +15,7 @@ from ..core.proper import proper
 from .coordinator import Coordinator
 from .mechanism import Mechanism
 from .merging import Merge, Order
-from .messages import Flow, Message
+from .messages import OF_CHANNELS, Flow, Message
 
 if TYPE_CHECKING:
     from .machine import Slice
@@ -208,6 +208,11 @@ class SliceSpec:
     def messages(self) -> tuple[type[Message], ...]:
         """What it says beside what channels say."""
         return tuple(kind for one in self.setup.mechanisms for kind in one.messages)
+
+    @cached_property
+    def says(self) -> frozenset[type[Message]]:
+        """All kinds of message that it may send."""
+        return frozenset((*OF_CHANNELS, *self.messages))
 
     @property
     def promoted_from_store(self) -> bool:

@@ -28,8 +28,7 @@ from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.directory import Directory, Told
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
 from ...protocol.host import Actor, Host
-from ...protocol.machine import wrapped
-from ...protocol.making import Feed, make_actor, make_machine
+from ...protocol.making import Feed, make_actor, make_machine, wrapped
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -326,7 +325,7 @@ class SimulatedWorld:
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         self._drain_queue()
         while self._injector.heal_all():
