@@ -25,7 +25,6 @@ from .effects import (
     Gone,
     Input,
     Inspect,
-    Note,
     Pass,
     Persist,
     Receive,
@@ -36,6 +35,7 @@ from .effects import (
     Start,
     Stopped,
     Timer,
+    noted,
 )
 from .messages import Checkpoint, CheckpointId, Flow, Message
 
@@ -228,7 +228,8 @@ class CoordinatorMachine:
         self.effects.append(RestartAll(self._round, cut))
 
     def note(self, record: Record) -> None:
-        self.effects.append(Note(record))
+        """Raises InvalidScheme for what is no record."""
+        self.effects.append(noted(self.name, record))
 
     def decide(self, what: str, **details: Value) -> None:
         """Put a decision on record."""

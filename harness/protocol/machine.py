@@ -8,7 +8,7 @@ of them; it names the mechanisms that are attached. No thread, socket, clock or 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol, get_args
+from typing import Any, ClassVar, Protocol
 
 from ..core.errors import InvalidScheme, OwnFailure
 from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
@@ -31,6 +31,7 @@ from .effects import (
     SetTimer,
     Start,
     Timer,
+    noted,
 )
 from .mechanism import Keeper, Log, defining
 from .messages import (
@@ -52,9 +53,6 @@ from .messages import (
     after,
 )
 from .spec import Numbering, SliceSpec
-
-_RECORDS: Final = frozenset(get_args(Record))
-"""The kinds of what can be put on record."""
 
 
 class Slice(Protocol):
@@ -94,6 +92,8 @@ class ReplayOn(Timer, frozen=True, gc=False):
 class Machine:
     """Dispatch, incarnation, the two ends of channels, and the mechanisms that hear of all that."""
 
+    own_parts: ClassVar[tuple[str, ...]] = ()
+    """The names of the parts of a checkpoint that are its kind's own."""
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]]
     _readers: ClassVar[dict[type, Callable[[Any, str, Any], None]]]
 
@@ -133,6 +133,7 @@ class Machine:
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
         self.attached = tuple([mechanism.attach(self) for mechanism in spec.setup.mechanisms])
+        self._check_parts()
         self._defining = defining(*map(type, self.attached))
         self._heard: dict[type, Callable[[str, Any], None]] = {}
         """What takes each kind of message of a mechanism's."""
@@ -146,6 +147,16 @@ class Machine:
         self._after_taking = self.hooks("took")
         self._after_input = self.hooks("handled")
         self._crowding = self.hooks("crowded")
+
+    def _check_parts(self) -> None:
+        """Raises InvalidScheme where one part of a checkpoint would be written over by another."""
+        taken = [*self.own_parts, *(part for one in self.attached if (part := one.part))]
+        if len(set(taken)) < len(taken):
+            twice = next(part for part in taken if taken.count(part) > 1)
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has two parts of a checkpoint that are called {twice!r}; each mechanism has a "
+                "name of its own for what it saves, and is there once"
+            )
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -191,11 +202,7 @@ class Machine:
 
     def note(self, record: Record) -> None:
         """Raises InvalidScheme for what is no record."""
-        if type(record) not in _RECORDS:
-            raise InvalidScheme(
-                f"{self.spec.slice_id} cannot put {record!r} on record; records are in harness.recording.records"
-            )
-        self.effects.append(Note(record))
+        self.effects.append(noted(self.spec.slice_id, record))
 
     def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `speaker` is the incarnation whose copy they are."""

@@ -53,6 +53,8 @@ class Vector(msgspec.Struct, frozen=True):
 class OperatorSlice(Machine):
     """An operator, with the order in which it takes its inputs."""
 
+    own_parts = (STATE, VECTOR, NUMBER, LISTENERS)
+
     def __init__(self, spec: SliceSpec) -> None:
         self.operator: Operator[Any] = copy_of(spec.topology.stages[operator_of(spec.slice_id)].operator)
         with user_code(spec.slice_id, "initial_state()"):

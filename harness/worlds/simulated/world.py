@@ -344,6 +344,8 @@ class SimulatedWorld:
             return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
         if self._manager.homeless:
             return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
+        if self._manager.undecided:
+            return f"{waiting}; {self._manager.undecided} has not said from where all slices start together"
         return waiting
 
     def inspect(self) -> None:

@@ -10,26 +10,28 @@ from typing import Any
 
 import pytest
 
-from coordinators_of_users import Gathering, cutting
+from coordinators_of_users import Gathering, Known, _Gathering, cutting, together
 from simulation import KINDS
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.errors import ExitStatus, InvalidScheme, OwnFailure, UsersCodeFailed
+from streamproof.harness.core.errors import ExitStatus, InvalidScenario, InvalidScheme, OwnFailure, UsersCodeFailed
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
-from streamproof.harness.protocol.coordinator import Coordinating, CoordinatorMachine
-from streamproof.harness.protocol.effects import Start, Timer
+from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
+from streamproof.harness.protocol.effects import Persist, Start, Timer
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
+from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
+from streamproof.reference_impls.mechanisms.output_log import OutputLog
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
@@ -144,12 +146,11 @@ class CallsNothing(Mechanism):
         return None  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Impatient(Checkpointing):
-    """Hears of a checkpoint that it does not wait for, of ours."""
+class Persists(AtWork):
+    """Puts a checkpoint into the store that another mechanism does not wait for."""
 
-    def attach(self, machine: Any) -> AtWork:
-        return Taking(machine, 15)
+    def started(self, given: Start) -> None:
+        self.machine.effects.append(Persist(self.machine.snapshot()))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ class Impatient(Checkpointing):
         (Wrong(HasMany), "made of Wrong, failed: TypeError"),
         (Unready(), "made of Unready, failed: .*does not say what it does"),
         (CallsNothing(), "made of CallsNothing, failed"),
-        (Impatient(events(15)), "made of Impatient, failed: .* did not wait for"),
+        (Wrong(Persists), "made of Wrong, failed: .* did not wait for"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -195,14 +196,87 @@ class _Losing(Coordinating):
         raise LookupError(f"whoever is {member}?")
 
 
-def test_what_a_coordinator_raises_is_its_own_mistake() -> None:
-    subject = cutting(trace())
+class _Writing(_Losing):
+    def met(self, member: str, incarnation: int) -> None:
+        self.machine.note("I was here")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Writing(Gathering):
+    def attach(self, machine: CoordinatorMachine) -> Coordinating:
+        return _Writing(machine)
+
+
+@dataclass(frozen=True)
+class Vague(Gathering):
+    def cut(self, kept: Known | None) -> int | None:
+        return "as far as it goes"  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Forgetful(Gathering):
+    def cut(self, kept: Known | None) -> int | None:
+        raise LookupError("which cut?")
+
+
+def led_by(leader: Coordinator, subject: SchemeSubject) -> SchemeSubject:
     setups = {
-        role: replace(setup, coordinators=tuple(Losing() for _ in setup.coordinators))
+        role: replace(setup, coordinators=tuple(leader for _ in setup.coordinators))
         for role, setup in subject.setups.items()
     }
-    with pytest.raises(InvalidScheme, match="made of Losing, failed: LookupError: whoever is"):
-        ran(replace(subject, setups=setups))
+    return replace(subject, setups=setups)
+
+
+@pytest.mark.parametrize(
+    ("leader", "said"),
+    [
+        (Losing(), "made of Losing, failed: LookupError: whoever is"),
+        (Writing(), "'I was here' on record"),
+        (Vague(), "returned 'as far as it goes'; it returns a number"),
+        (Forgetful(), "made of Forgetful, failed: LookupError: which cut"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_is_wrong_with_a_coordinator_is_its_own_mistake(leader: Coordinator, said: str) -> None:
+    with pytest.raises(InvalidScheme, match=said):
+        ran(led_by(leader, cutting(trace())))
+
+
+class _Silent(_Gathering):
+    def stopped(self) -> None:
+        """Says from no cut."""
+
+
+@dataclass(frozen=True)
+class Silent(Gathering):
+    def attach(self, machine: CoordinatorMachine) -> Coordinating:
+        return _Silent(machine, False)
+
+
+def test_who_never_says_from_where_all_slices_start_has_stalled_them() -> None:
+    silent = led_by(Silent(), together(trace()))
+    _, judgement = run_in_memory(scenario(silent), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    (verdict,) = judgement.verdicts
+    assert verdict.status is Status.VIOLATED
+    assert "cuts has not said from where all slices start together" in verdict.anomalies[0].sample[0].what
+
+
+class SavesTheState(AtWork):
+    part = STATE
+
+
+def test_what_would_be_written_over_in_a_checkpoint_is_refused() -> None:
+    with pytest.raises(InvalidScheme, match="two parts of a checkpoint that are called 'state'"):
+        ran(made_of(Wrong(SavesTheState)))
+    with pytest.raises(InvalidScheme, match="two parts of a checkpoint that are called 'log'"):
+        ran(made_of(OutputLog()))
+
+
+def test_a_slice_takes_checkpoints_in_one_way() -> None:
+    with pytest.raises(InvalidScenario, match="Checkpointing and Checkpointing each take checkpoints of one slice"):
+        made_of(Checkpointing(events(20)))
+    with pytest.raises(InvalidScenario, match="gives sinks Checkpointing, which takes checkpoints of operators"):
+        made_of(Checkpointing(events(20)), role=Role.SINK)
 
 
 class FailsLater(AtWork):
