@@ -14,7 +14,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ..core.errors import ExitStatus, StreamproofError
+from ..core.error_text import described_error
+from ..core.errors import ExitStatus, StreamproofError, UsersCodeFailed
 from .commands.certify import certify_command
 from .commands.doctor import doctor_command
 from .commands.explore import explore_command
@@ -103,6 +104,13 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except StreamproofError as error:
         return failed(str(error), error, error.exit_status, session, arguments)
+    except Ended:
+        raise
+    except SystemExit as error:
+        # Else the status would be what somebody's code says, and 0 would pass for a claim that holds.
+        mistake = UsersCodeFailed(f"code that was called would end the process: {described_error(error)}")
+        mistake.__cause__ = error
+        return failed(str(mistake), mistake, mistake.exit_status, session, arguments)
     except Exception as error:
         wrong_flag = getattr(error, "format_message", None)
         if wrong_flag is not None:
@@ -126,6 +134,10 @@ def main() -> NoReturn:
     sys.exit(run_command_line(sys.argv[1:]))
 
 
+class Ended(SystemExit):
+    """By a signal."""
+
+
 def _terminate(number: int, frame: object) -> NoReturn:
     """Leave by way of every context that is open, so that what was started is ended."""
-    raise SystemExit(128 + number)
+    raise Ended(128 + number)

@@ -233,7 +233,14 @@ class SchemeSubject:
                     f"{self.kind} gives {name} {', '.join(wrong)}, which puts a sink into a fault domain; name it in "
                     "setups[Role.SINK]"
                 )
-        if self.setups[Role.SINK].in_fault_domain and self.restarts_by:
+        sinks = self.setups[Role.SINK]
+        taking = [type(one).__name__ for one in sinks.mechanisms if one.takes_checkpoints and not one.in_fault_domain]
+        if taking:
+            raise InvalidScenario(
+                f"{self.kind} gives sinks {', '.join(taking)}, which takes checkpoints of operators; a sink has them "
+                "by what puts it into a fault domain, as DeliverInTransactions(events(100))"
+            )
+        if sinks.in_fault_domain and self.restarts_by:
             raise InvalidScenario(
                 f"all slices of {self.kind} start together, as {self.restarts_by} says, and its sinks are in a fault "
                 "domain, where each starts from what it has committed: leave one of the two out"

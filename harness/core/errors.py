@@ -72,8 +72,17 @@ class InvalidTopology(UserMistake):
     """A graph of operators that cannot be run."""
 
 
-class InvalidOperator(UserMistake):
+class UsersCodeFailed(UserMistake):
+    """Code that was handed to streamproof breaks its contract when it is called."""
+
+
+class InvalidOperator(UsersCodeFailed):
     """An operator breaks its contract: it raised, its output is malformed, or its state cannot be snapshotted."""
+
+
+class InvalidScheme(UsersCodeFailed):
+    """What a scheme is made of breaks its contract, or does not fit together: a mechanism, coordinator or merge raised,
+    or asks for what cannot be done."""
 
 
 class Unsupported(UserMistake):

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from .error_text import described_error
 from .errors import InvalidOperator, InvalidTopology, OwnFailure
 from .proper import proper
 
@@ -339,11 +340,16 @@ def carried(value: Value) -> Value:
 
 
 def rows_of(operator: Operator[Any], state: Any) -> dict[str, Value]:
-    """What an operator's state is in a record: its rows, each value carried."""
-    return {
-        key: value if type(value) is int and -_ANY_JSON <= value <= _ANY_JSON else carried(value)
-        for key, value in operator.rows(state).items()
-    }
+    """What an operator's state is in a record: its rows, each value carried. Raises InvalidOperator."""
+    try:
+        return {
+            key: value if type(value) is int and -_ANY_JSON <= value <= _ANY_JSON else carried(value)
+            for key, value in operator.rows(state).items()
+        }
+    except InvalidOperator:
+        raise
+    except Exception as error:  # Whatever the user's code raises.
+        raise InvalidOperator(f"rows() of {type(operator).__name__}: {described_error(error)}") from error
 
 
 class Partitioning(StrEnum):

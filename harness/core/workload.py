@@ -6,10 +6,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
-from .errors import InvalidScenario, UnknownName
+from .errors import InvalidScenario, UnknownName, UsersCodeFailed
 from .model import PLAIN, Event, carried
 from .proper import proper
+from .unchanged import Unchanged
 
 DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
@@ -68,7 +71,18 @@ class Workload:
         Batch n holds the events of the same stretch of event time for every source, so it can be empty where events are
         spaced. The same objects each time: nobody changes them, and a search asks for them at every schedule.
         """
-        return _batches(self, source)
+        return _drawn(self, source).batches
+
+    def require_unchanged(self, source: str) -> None:
+        """Make sure that all of the input of a source is as it was drawn. It is drawn anew where it is not. Raises
+        UsersCodeFailed."""
+        spoilt = _drawn(self, source).events.spoilt()
+        if spoilt:
+            _drawn.cache_clear()
+            raise UsersCodeFailed(
+                f"an operator or a mechanism changes an event that it was given: {spoilt}. Whoever sent it may send it "
+                "again, and others may have it: take a copy"
+            )
 
     def check(self, sources: Sequence[str] = ("source-0",)) -> None:
         """Raises InvalidScenario when the input of one of the sources cannot be drawn, UnknownName when `spacing` names
@@ -88,6 +102,10 @@ class Workload:
             for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
                 if not isinstance(key, str):
                     raise TypeError(f"key {key!r} of event {seq} is not a str")
+                # What is no text goes over no link, and onto no record.
+                key.encode()
+                if isinstance(value, str):
+                    value.encode()
                 time = seq * spacing * self.tick
                 drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), time))
         except Exception as error:
@@ -100,6 +118,15 @@ class Workload:
         return self.seed if source in USUAL_SOURCES else zlib.crc32(f"{self.seed} {source}".encode())
 
 
+class _Drawn(NamedTuple):
+    """The input of a source."""
+
+    batches: list[list[Event]]
+    events: Unchanged
+    """All of these."""
+
+
 @lru_cache(maxsize=16)
-def _batches(workload: Workload, source: str) -> list[list[Event]]:
-    return workload._drawn(source)
+def _drawn(workload: Workload, source: str) -> _Drawn:
+    batches = workload._drawn(source)
+    return _Drawn(batches, Unchanged(chain.from_iterable(batches)))

@@ -14,7 +14,7 @@ from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..contracts.subject import Deployment, SchemeSubject
 from ..core.addresses import Moment
-from ..core.errors import InvalidOperator, InvalidScenario
+from ..core.errors import InvalidScenario, UsersCodeFailed
 from ..core.guarantees import Guarantee
 from ..core.model import operator_of, slice_of
 from ..core.quantities import Duration
@@ -214,7 +214,7 @@ class Bench:
         return Bench(resized(self.scenario, events, batch), self.registry, seed=self.seed, options=self.cluster.options)
 
     def run(self, schedule: Schedule, seed: int) -> History:
-        """Raises InvalidOperator when the user's code fails."""
+        """Raises UsersCodeFailed when the user's code does."""
         return self._run(schedule, seed, self.cluster.deploy)
 
     def _run(
@@ -302,7 +302,7 @@ class Bench:
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:
         """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawn_on_the_way`).
 
-        Raises InvalidOperator, with the schedule, when the user's code fails.
+        Raises UsersCodeFailed, with the schedule, when the user's code does.
         """
         scenario = replace(self.scenario, faults=trial.schedule)
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
@@ -323,7 +323,7 @@ class Bench:
         )
 
     def attempt(self, trial: Trial) -> Outcome:
-        """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
+        """Raises UsersCodeFailed, with the schedule, when the user's code does under it."""
         with under(trial):
             history = self.run(trial.schedule, trial.seed)
         return self.outcome(history)
@@ -340,7 +340,7 @@ class Bench:
     def trunk(self) -> Trunk | None:
         """The run without failures, to branch off from; None where runs are whole ones (see `whole_runs`).
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         if self._trunk is None and not self.whole_runs:
             run = Run("explored", self.scenario, self.seed, MemoryRecorder(), self.registry.faults, None)
@@ -389,7 +389,7 @@ def under(trial: Trial) -> Iterator[None]:
     """Where the user's code fails, it is said under which schedule."""
     try:
         yield
-    except InvalidOperator as error:
+    except UsersCodeFailed as error:
         raise failed_under(trial.schedule, trial.seed, error) from error
 
 

@@ -74,7 +74,7 @@ class Trunk:
     def under(self, before: TracedRun, fault: Fault, where: Reached) -> TracedRun:
         """The run under one more fault at an address that is passed, watched to its end.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         self._go_to(before, fault, where)
         return self._to_the_end((*before.schedule, fault))
@@ -82,7 +82,7 @@ class Trunk:
     def end_under(self, before: TracedRun, fault: Fault, where: Reached) -> History:
         """What the run leaves behind under one more fault at an address that is passed.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         self._go_to(before, fault, where)
         self._controller.watching = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..contracts.cluster import Run
 from ..core.addresses import Address, Moment, Point
-from ..core.errors import InvalidOperator
+from ..core.errors import UsersCodeFailed
 from ..core.schedule import Fault, Schedule
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History
@@ -108,7 +108,7 @@ def draw_on_the_way(
 ) -> DrawnRun:
     """Run under the faults of a scenario and those that are drawn on the way; `run` has a recorder in memory.
 
-    Raises InvalidOperator, with the schedule as far as it was drawn, when the user's code fails.
+    Raises UsersCodeFailed, with the schedule as far as it was drawn, when the user's code does.
     """
     recorder = run.recorder
     assert isinstance(recorder, MemoryRecorder)
@@ -128,6 +128,6 @@ def draw_on_the_way(
             deployment.start()
             deployment.drained(run.scenario.deadline)
             deployment.stop()
-    except InvalidOperator as error:
+    except UsersCodeFailed as error:
         raise failed_under(controller.schedule, run.seed, error) from error
     return DrawnRun(controller.schedule, recorder.history())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.errors import InvalidOperator
+from ..core.errors import UsersCodeFailed
 from ..core.schedule import Schedule
 
 
-def failed_under(schedule: Schedule, seed: int, error: InvalidOperator) -> InvalidOperator:
+def failed_under(schedule: Schedule, seed: int, error: UsersCodeFailed) -> UsersCodeFailed:
     """The same error, with what it takes to see it again."""
     story = "; ".join(map(str, schedule))
-    return InvalidOperator(f"{error}\nThis was under seed {seed} and the schedule: {story}")
+    return type(error)(f"{error}\nThis was under seed {seed} and the schedule: {story}")

@@ -116,7 +116,7 @@ def largest_errors(
     """Try so many schedules, or `until` that says that it is enough, of how many were tried and how close the closest
     came. Same bench and number, same result.
 
-    Raises InvalidOperator when the user's code fails under one of them, InvalidScenario where no claim of the bench
+    Raises UsersCodeFailed when the user's code does under one of them, InvalidScenario where no claim of the bench
     states an amount.
     """
     seeker = _Seeker(bench, kinds)

@@ -243,7 +243,7 @@ def search(
     and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
     was found until then is returned.
 
-    Raises InvalidOperator when the user's code fails under a schedule; with a master, MissingTool or UserMistake where
+    Raises UsersCodeFailed when the user's code does under a schedule; with a master, MissingTool or UserMistake where
     it cannot be reached.
     """
     findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")

@@ -18,7 +18,7 @@ from typing import Final
 
 from ..contracts.injection import Hits
 from ..core.addresses import Address, Moment, Point
-from ..core.errors import InvalidOperator, InvalidScenario
+from ..core.errors import InvalidScenario, UsersCodeFailed
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
@@ -76,7 +76,7 @@ def smallest(
 def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
     """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world.
 
-    Raises InvalidOperator when the user's code fails.
+    Raises UsersCodeFailed when the user's code does.
     """
     return all(bench.attempt(replace(trial, seed=trial.seed + more)).kind == kind for more in range(seeds))
 
@@ -123,7 +123,7 @@ class _Shrinker:
                 if enough and self._wanted(bench, Trial(self.schedule, self._seed)):
                     self.bench = bench
                     return
-            except InvalidOperator:
+            except UsersCodeFailed:
                 return
 
     def _now(self) -> tuple[Schedule, tuple[int, int]]:
@@ -139,7 +139,7 @@ class _Shrinker:
             self.runs += 1
             try:
                 self._known[key] = self._wanted(bench, Trial(schedule, self._seed))
-            except InvalidOperator:
+            except UsersCodeFailed:
                 self._known[key] = False
         return self._known[key]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..core.errors import OwnFailure
+from ..core.errors import InvalidScheme, OwnFailure
 from ..core.model import Value
 from ..core.quantities import Events
 from ..recording.records import Decided, Record, Refused
@@ -25,7 +25,6 @@ from .effects import (
     Gone,
     Input,
     Inspect,
-    Note,
     Pass,
     Persist,
     Receive,
@@ -36,6 +35,7 @@ from .effects import (
     Start,
     Stopped,
     Timer,
+    noted,
 )
 from .messages import Checkpoint, CheckpointId, Flow, Message
 
@@ -184,7 +184,7 @@ class CoordinatorMachine:
             return
         reader = self._readers.get(type(message))
         if reader is None:
-            raise OwnFailure(f"{self.name} has nothing that takes what {member} sent: {message.identity}")
+            raise InvalidScheme(f"{self.name} has nothing that takes what {member} sent: {message.identity}")
         if message.incarnation not in self.there[member]:
             # It was heard before it was heard of.
             self._meet(member, message.incarnation)
@@ -228,7 +228,8 @@ class CoordinatorMachine:
         self.effects.append(RestartAll(self._round, cut))
 
     def note(self, record: Record) -> None:
-        self.effects.append(Note(record))
+        """Raises InvalidScheme for what is no record."""
+        self.effects.append(noted(self.name, record))
 
     def decide(self, what: str, **details: Value) -> None:
         """Put a decision on record."""

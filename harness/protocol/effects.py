@@ -6,8 +6,11 @@ types are msgspec structs rather than dataclasses because they are made for ever
 
 from __future__ import annotations
 
+from typing import Final, get_args
+
 import msgspec
 
+from ..core.errors import InvalidScheme
 from ..recording.records import Record
 from .messages import Checkpoint, CheckpointId, Items, Message
 
@@ -134,6 +137,16 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     becomes visible whose making is not on record."""
 
     record: Record
+
+
+_RECORDS: Final = frozenset(get_args(Record))
+
+
+def noted(actor: str, record: Record) -> Note:
+    """Raises InvalidScheme for what is no record."""
+    if type(record) not in _RECORDS:
+        raise InvalidScheme(f"{actor} cannot put {record!r} on record; records are in harness.recording.records")
+    return Note(record)
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):

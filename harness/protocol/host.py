@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
+from ..core.errors import InvalidScheme
 from ..core.model import replica_name
 from ..recording.records import Record
+from .blaming import blame
+from .coordinator import CoordinatorSpec
 from .effects import (
     Durable,
     Effect,
@@ -36,16 +39,7 @@ from .effects import (
     Timer,
 )
 from .messages import Checkpoint, CheckpointId, Items, Message
-
-
-class Wiring(Protocol):
-    """What a host has to know of what an actor is."""
-
-    @property
-    def slice_id(self) -> str: ...
-
-    @property
-    def downstream(self) -> tuple[str, ...]: ...
+from .spec import SliceSpec
 
 
 class Actor(Protocol):
@@ -58,7 +52,7 @@ class Actor(Protocol):
     taken: int
 
     @property
-    def spec(self) -> Wiring: ...
+    def spec(self) -> SliceSpec | CoordinatorSpec: ...
 
     @property
     def crowded(self) -> bool:
@@ -138,7 +132,7 @@ class Host:
     def feed(self, slice_id: str, given: Input) -> None:
         """Give a slice one input and carry out what it asks for.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         machine = self.slices[slice_id]
         world = self._world
@@ -146,11 +140,11 @@ class Host:
         if watched and not watched.isdisjoint(_ANNOUNCED):
             arrival = arrival_of(given)
             if self.begin(machine, arrival, watched):
-                self.carry_out(machine, arrival, machine.on(given), watched)
+                self.carry_out(machine, arrival, asked(machine, given), watched)
             return
         # Not by pattern, which is slower: this loop is much of what a simulated run costs.
         note, send = world.note, world.send
-        for effect in machine.on(given):
+        for effect in asked(machine, given):
             if type(effect) is Send:
                 send(slice_id, effect.to, effect.incarnation, effect.message)
             elif type(effect) is Note:
@@ -167,6 +161,8 @@ class Host:
                 world.drop_below(slice_id, machine.incarnation, effect.below)
             elif isinstance(effect, RestartAll):
                 world.restart_all(slice_id, machine.incarnation, effect)
+            elif type(effect) is not Pass:
+                raise _no_effect(slice_id, effect)
             # A crash point that nobody watches is passed.
 
     def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
@@ -228,6 +224,21 @@ class Host:
                 case Pass(mechanism=mechanism, point=point):
                     if not alive(Point.MECHANISM, f"{mechanism} {point}", Side.BEFORE):
                         return
+                case _:
+                    raise _no_effect(name, effect)
+
+
+def asked(machine: Actor, given: Input) -> list[Effect]:
+    """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does."""
+    try:
+        return machine.on(given)
+    except Exception as error:
+        blame(machine.spec, error)
+        raise
+
+
+def _no_effect(slice_id: str, effect: object) -> InvalidScheme:
+    return InvalidScheme(f"{slice_id} asks for {effect!r}, which is no effect; those are in harness.protocol.effects")
 
 
 def arrival_of(given: Input) -> Arrival | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ..core.errors import OwnFailure
+from ..core.errors import InvalidScheme, OwnFailure
 from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
 from ..recording.records import Ended, Opened, Record, Refused, Started, Taken, Worked
 from .channels import InLink, InputChannel, OutputChannel
@@ -31,6 +31,7 @@ from .effects import (
     SetTimer,
     Start,
     Timer,
+    noted,
 )
 from .mechanism import Keeper, Log, defining
 from .messages import (
@@ -72,13 +73,8 @@ class Slice(Protocol):
     def on(self, given: Input) -> list[Effect]:
         """Take one input; return what must be done about it, in order.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
-
-
-def wrapped(machine: Slice) -> Slice:
-    """A machine in whatever its spec puts around it."""
-    return machine if machine.spec.wrap is None else machine.spec.wrap(machine)
 
 
 class ReplayOn(Timer, frozen=True, gc=False):
@@ -96,6 +92,8 @@ class ReplayOn(Timer, frozen=True, gc=False):
 class Machine:
     """Dispatch, incarnation, the two ends of channels, and the mechanisms that hear of all that."""
 
+    own_parts: ClassVar[tuple[str, ...]] = ()
+    """The names of the parts of a checkpoint that are its kind's own."""
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]]
     _readers: ClassVar[dict[type, Callable[[Any, str, Any], None]]]
 
@@ -135,6 +133,7 @@ class Machine:
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
         self.attached = tuple([mechanism.attach(self) for mechanism in spec.setup.mechanisms])
+        self._check_parts()
         self._defining = defining(*map(type, self.attached))
         self._heard: dict[type, Callable[[str, Any], None]] = {}
         """What takes each kind of message of a mechanism's."""
@@ -148,6 +147,16 @@ class Machine:
         self._after_taking = self.hooks("took")
         self._after_input = self.hooks("handled")
         self._crowding = self.hooks("crowded")
+
+    def _check_parts(self) -> None:
+        """Raises InvalidScheme where one part of a checkpoint would be written over by another."""
+        taken = [*self.own_parts, *(part for one in self.attached if (part := one.part))]
+        if len(set(taken)) < len(taken):
+            twice = next(part for part in taken if taken.count(part) > 1)
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has two parts of a checkpoint that are called {twice!r}; each mechanism has a "
+                "name of its own for what it saves, and is there once"
+            )
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -182,10 +191,18 @@ class Machine:
         return CheckpointId(self.incarnation, self._checkpoints)
 
     def send(self, to: str, incarnation: int, message: Message) -> None:
+        """Raises InvalidScheme for a message that no mechanism here names, or that is not for this slice to send."""
+        spec = self.spec
+        if type(message) not in spec.says or not spec.may_send(to, message):
+            raise InvalidScheme(
+                f"{spec.slice_id} cannot send {message!r} to {to}: a mechanism sends what its `messages` name, to whom "
+                "their flow leads"
+            )
         self.effects.append(Send(to, incarnation, message))
 
     def note(self, record: Record) -> None:
-        self.effects.append(Note(record))
+        """Raises InvalidScheme for what is no record."""
+        self.effects.append(noted(self.spec.slice_id, record))
 
     def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `speaker` is the incarnation whose copy they are."""
@@ -274,12 +291,12 @@ class Machine:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint of this slice."""
-        raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
+        raise InvalidScheme(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
 
     def _promote(self, given: Promote) -> None:
         promoted = self.hooks("promoted")
         if not promoted:
-            raise OwnFailure(f"{self.spec.slice_id} has no replicas, but was promoted")
+            raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica is promoted, and was")
         for hook in promoted:
             hook(given)
 
@@ -331,14 +348,19 @@ class Machine:
     def _durable(self, given: Durable) -> None:
         durable = self.hooks("durable")
         if not durable:
-            raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has no mechanism that waits for {given.id}, which became durable"
+            )
         for hook in durable:
             hook(given)
 
     def _fire(self, given: Fire) -> None:
         fired = self._timers.get(type(given.timer))
         if fired is None:
-            raise OwnFailure(f"{self.spec.slice_id} sets no timer {str(given.timer)!r}, but it fired")
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has nothing that takes its timer {given.timer!r} when it fires; name it in "
+                "timers()"
+            )
         self.clock = given.now
         fired(given.timer)
 
@@ -357,8 +379,9 @@ class Machine:
         elif kind in self._heard:
             self._heard[kind](given.neighbour, given.message)
         else:
-            raise OwnFailure(
-                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}"
+            raise InvalidScheme(
+                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}; "
+                "name it in the readers() of one"
             )
 
     def _follows(self, coordinator: str, message: Message) -> bool:

@@ -223,8 +223,19 @@ class Manager:
 
     @property
     def homeless(self) -> tuple[str, ...]:
-        """The slices of which no replica has a node."""
-        return tuple(slice_id for slice_id, members in self._members.items() if not members)
+        """The slices of which no replica has a node, for want of one."""
+        waiting = bool(self.undecided)
+        return tuple(
+            slice_id
+            for slice_id, members in self._members.items()
+            if not members and not (waiting and slice_id not in self._coordinators)
+        )
+
+    @property
+    def undecided(self) -> str:
+        """The coordinator that is there, and has still to say from where all slices start together; empty where nobody
+        waits for it."""
+        return self._restarts_by if self._stopped and self._members[self._restarts_by] else ""
 
     @property
     def behind(self) -> tuple[tuple[str, int], ...]:

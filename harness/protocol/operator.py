@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
+from ..core.errors import InvalidOperator, InvalidScheme, InvalidTopology
 from ..core.model import (
     PLAIN,
     Event,
@@ -52,6 +52,8 @@ class Vector(msgspec.Struct, frozen=True):
 
 class OperatorSlice(Machine):
     """An operator, with the order in which it takes its inputs."""
+
+    own_parts = (STATE, VECTOR, NUMBER, LISTENERS)
 
     def __init__(self, spec: SliceSpec) -> None:
         self.operator: Operator[Any] = copy_of(spec.topology.stages[operator_of(spec.slice_id)].operator)
@@ -112,7 +114,7 @@ class OperatorSlice(Machine):
         super()._start(given)
         if not self.hooks("promoted"):
             if not given.initial:
-                raise OwnFailure(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
+                raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
             self.ready()
         if self._timing is not None:
             self._timing.start()

@@ -17,6 +17,8 @@ from .spec import SliceSpec
 class SinkSlice(Machine):
     """What it delivers is visible, and no recovery takes it back."""
 
+    own_parts = (VECTOR,)
+
     def __init__(self, spec: SliceSpec) -> None:
         super().__init__(spec)
         self._delivered = dict.fromkeys(spec.upstream, 0)

@@ -9,13 +9,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from ..core.errors import InvalidOperator, InvalidTopology
+from ..core.errors import InvalidOperator, InvalidScenario, InvalidTopology
 from ..core.model import Role, Topology, all_before, chosen, has_timers, operator_of
 from ..core.proper import proper
 from .coordinator import Coordinator
 from .mechanism import Mechanism
 from .merging import Merge, Order
-from .messages import Flow, Message
+from .messages import OF_CHANNELS, Flow, Message
 
 if TYPE_CHECKING:
     from .machine import Slice
@@ -54,6 +54,12 @@ class Setup:
         proper(self.mechanisms, tuple, "mechanisms", "a tuple of Mechanism")
         for one in self.mechanisms:
             proper(one, Mechanism, "a mechanism", "a Mechanism, as in OutputLog()")
+        taking = [type(one).__name__ for one in self.mechanisms if one.takes_checkpoints]
+        if len(taking) > 1:
+            raise InvalidScenario(
+                f"{' and '.join(taking)} each take checkpoints of one slice, and there is one store for both: name one "
+                "of them"
+            )
         proper(self.coordinators, tuple, "coordinators", "a tuple of Coordinator")
         for leader in self.coordinators:
             proper(leader, Coordinator, "a coordinator", "a Coordinator, with its settings")
@@ -208,6 +214,11 @@ class SliceSpec:
     def messages(self) -> tuple[type[Message], ...]:
         """What it says beside what channels say."""
         return tuple(kind for one in self.setup.mechanisms for kind in one.messages)
+
+    @cached_property
+    def says(self) -> frozenset[type[Message]]:
+        """All kinds of message that it may send."""
+        return frozenset((*OF_CHANNELS, *self.messages))
 
     @property
     def promoted_from_store(self) -> bool:

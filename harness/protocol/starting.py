@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..core.errors import InvalidScheme
+from .blaming import blamed
 from .coordinator import Coordinator, CoordinatorSpec, durable_state_of
 from .mechanism import NO_LIMIT
 from .messages import Checkpoint, Items
@@ -31,4 +33,8 @@ def starting_point(
 
 
 def _whole(store: CheckpointStore, coordinator: Coordinator) -> int | None:
-    return coordinator.cut(durable_state_of(store.version(coordinator.name, NO_LIMIT), coordinator.keeps))
+    with blamed(CoordinatorSpec(coordinator, ())):
+        cut = coordinator.cut(durable_state_of(store.version(coordinator.name, NO_LIMIT), coordinator.keeps))
+    if cut is not None and type(cut) is not int:
+        raise InvalidScheme(f"cut() of coordinator {coordinator.name!r} returned {cut!r}; it returns a number, or None")
+    return cut

@@ -100,7 +100,10 @@ class Timing:
 
 def _asked(name: str, due: Callable[[Any], int | None], state: Any) -> int | None:
     with user_code(name, "due()"):
-        return due(state)
+        when = due(state)
+        if when is not None and type(when) is not int:
+            raise InvalidOperator(f"it is {when!r}; return a whole number of milliseconds, or None")
+        return when
 
 
 class user_code:

@@ -42,7 +42,7 @@ class FrameWriter:
         """Raises StorageFailed when the disk does not take it, InvalidOperator for a value that no record can hold."""
         try:
             body = _encode(record)
-        except (OverflowError, TypeError) as error:
+        except (ValueError, OverflowError, TypeError) as error:
             raise no_such_record(record, error) from error
         self._write(_HEAD.pack(len(body), _checksum(body)) + body)
 

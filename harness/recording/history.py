@@ -277,7 +277,7 @@ class History:
         for stamped in self.records:
             try:
                 sha.update(encoder.encode(stamped.record))
-            except (OverflowError, TypeError) as error:
+            except (ValueError, OverflowError, TypeError) as error:
                 raise no_such_record(stamped, error) from error
         for entry in self.timeline:
             sha.update(encoder.encode(_without_clock(entry)))

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -45,6 +45,7 @@ from ..core.model import (
     rows_of,
 )
 from ..core.other_processes import answer, begin, said_by, tell
+from ..core.unchanged import Unchanged
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
 from ..recording.records import Offered
@@ -54,8 +55,6 @@ ELSEWHERE = "ELSEWHERE-05:45"
 """The time zone of the second process, which is nobody's."""
 EVENTS = 1_000
 """Of each source, so many are executed at most."""
-_CANNOT_CHANGE: Final = frozenset({*PLAIN, float})
-"""Types of values."""
 _TICK = 10
 """The clock is read after so many events each."""
 
@@ -210,7 +209,7 @@ def _execute(
     rows: dict[str, Value] = {}
     random = Random(0)
     size = topology.stages[operator_of(slice_id)].operator.epoch
-    given = [(event, _encode(event.value)) for event in taken if type(event.value) not in _CANNOT_CHANGE]
+    given = Unchanged(taken)
     try:
         current = operator()
         blank = _encode(rows_of(current, current.initial_state()))
@@ -235,17 +234,9 @@ def _execute(
         rows = rows_of(current, state)
         left = rows_of(current, current.initial_state())
     except Exception as error:
-        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed, spoilt=_spoilt(given))
+        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed, spoilt=given.spoilt())
     leftover = "" if _encode(left) == blank else repr(left)
-    return Executed(outputs, rows, leftover=leftover, closed=closed, spoilt=_spoilt(given))
-
-
-def _spoilt(given: Iterable[tuple[Event, bytes]]) -> str:
-    for event, before in given:
-        if _encode(event.value) != before:
-            was = msgspec.msgpack.decode(before)
-            return f"the value of event ({event.source}, {event.seq}) was {was!r}, and is {event.value!r} since"
-    return ""
+    return Executed(outputs, rows, leftover=leftover, closed=closed, spoilt=given.spoilt())
 
 
 def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:

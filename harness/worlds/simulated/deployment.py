@@ -30,7 +30,9 @@ class SimulatedDeployment:
         assert isinstance(run.scenario.subject, SchemeSubject)
         subject = run.scenario.subject
         specs = subject.specs
-        batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
+        self._workload = run.scenario.workload
+        self._sources = [s.slice_id for s in specs if s.role is Role.SOURCE]
+        batches = {source: self._workload.batches(source) for source in self._sources}
         self._world = SimulatedWorld(
             specs,
             subject.replicas,
@@ -105,7 +107,11 @@ class SimulatedDeployment:
         """Its time is virtual: who waits for nothing there is at rest."""
 
     def stop(self) -> None:
+        """Raises UsersCodeFailed for code that has changed what it was given, and with it the record of what was
+        offered, by which it would be judged."""
         self._world.inspect()
+        for source in self._sources:
+            self._workload.require_unchanged(source)
 
     def release(self) -> None:
         """Nothing more can be asked of it than its steps."""

@@ -28,8 +28,7 @@ from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.directory import Directory, Told
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
 from ...protocol.host import Actor, Host
-from ...protocol.machine import wrapped
-from ...protocol.making import Feed, make_actor, make_machine
+from ...protocol.making import Feed, make_actor, make_machine, wrapped
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -326,7 +325,7 @@ class SimulatedWorld:
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
 
-        Raises InvalidOperator when the user's code fails.
+        Raises UsersCodeFailed when the user's code does.
         """
         self._drain_queue()
         while self._injector.heal_all():
@@ -345,6 +344,8 @@ class SimulatedWorld:
             return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
         if self._manager.homeless:
             return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
+        if self._manager.undecided:
+            return f"{waiting}; {self._manager.undecided} has not said from where all slices start together"
         return waiting
 
     def inspect(self) -> None:

@@ -325,6 +325,25 @@ def mine():
     assert "executed again to judge the run" in again.err
 
 
+def test_an_operator_that_ends_the_process_ends_in_3_whatever_it_says(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(
+        """
+class Leaves(Operator[None]):
+    def initial_state(self):
+        return None
+    def process(self, event, state):
+        raise SystemExit(0)
+
+def mine():
+    edges = (Edge("source", "left"), Edge("left", "sink"))
+    return Scenario(passive_replication(Topology("t", {"left": Stage(Leaves())}, edges)), text("zen", events=10))
+"""
+    )
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated", "--folder", "left")
+    assert (answer.status, answer.out) == (3, "")
+    assert f"SystemExit: 0 ({Path(name + '.py').resolve()}, line" in answer.err
+
+
 def test_a_folder_is_used_once(ask: Ask, finished: Path) -> None:
     before = sorted(finished.rglob("*"))
     answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", finished)

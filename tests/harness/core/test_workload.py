@@ -72,3 +72,10 @@ def test_a_check_draws_for_every_source() -> None:
 def test_a_spacing_of_what_is_no_source_is_refused() -> None:
     with pytest.raises(UnknownName, match="'right'; there are: left-0, right-0"):
         numbered(spacing={"right": 2}).check((LEFT, RIGHT))
+
+
+@pytest.mark.parametrize("drawn", [("\ud800", 1), ("k", "\udfff")])
+def test_what_is_no_text_is_refused(drawn: tuple[str, object]) -> None:
+    workload = Workload("half characters", 4, 2, lambda count, seed: (drawn for _ in range(count)))
+    with pytest.raises(InvalidScenario, match="cannot be drawn: UnicodeEncodeError"):
+        workload.check()

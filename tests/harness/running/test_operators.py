@@ -113,6 +113,54 @@ def test_a_state_that_cannot_be_made_is_named_with_its_slice() -> None:
         history_of(scenario(Blank()), ())
 
 
+class ShowsNoMiddle(Operator[dict[str, int]]):
+    """Has no rows of a state half-way, which only who judges asks for."""
+
+    def initial_state(self) -> dict[str, int]:
+        return {"taken": 0}
+
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Any]:
+        state["taken"] += 1
+        return ()
+
+    def rows(self, state: dict[str, int]) -> dict[str, int]:
+        if 0 < state["taken"] < 20:
+            raise LookupError("not yet")
+        return state
+
+
+def test_rows_that_only_who_judges_asks_for_are_the_operators_mistake() -> None:
+    with pytest.raises(InvalidOperator, match=r"rows\(\) of ShowsNoMiddle: LookupError: not yet \("):
+        run(scenario(ShowsNoMiddle()), ())
+
+
+class IsDueSoon(Operator[dict[str, Any]]):
+    def initial_state(self) -> dict[str, Any]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Any]:
+        state["due"] = "soon"
+        return ()
+
+    def due(self, state: dict[str, Any]) -> int | None:
+        return state.get("due")
+
+
+def test_a_timer_is_due_at_a_whole_number_of_milliseconds() -> None:
+    with pytest.raises(InvalidOperator, match=r"bad-0, due\(\): it is 'soon'; return a whole number"):
+        history_of(scenario(IsDueSoon()), ())
+
+
+def test_half_a_character_cannot_be_recorded(tmp_path: Path) -> None:
+    history = history_of(scenario(Bad(lambda event: [("k", "\ud800")])), ())
+    with pytest.raises(InvalidOperator, match="a value in delivered cannot be recorded"):
+        history.digest()
+    half = next(s for s in history.records if isinstance(s.record, Delivered) and s.record.rows[-1].seq >= 10)
+    writer = FrameWriter(tmp_path / "records")
+    with closing(writer), pytest.raises(InvalidOperator, match="a value in delivered cannot be recorded"):
+        writer.append(half)
+
+
 class Aliasing(Operator[dict[str, list[int]]]):
     """Emits its own state, which it goes on changing, in a tuple."""
 

@@ -1,0 +1,58 @@
+"""Whose mistake it is that a slice or a coordinator fails at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.error_text import described_error
+from ..core.errors import InvalidScheme, OwnFailure, StreamproofError
+from .coordinator import CoordinatorSpec
+
+if TYPE_CHECKING:
+    from .spec import SliceSpec
+
+_OURS: Final = __name__.partition(".")[0]
+
+
+def blame(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None:
+    """Raises InvalidScheme where what was raised, which nobody raises on purpose, comes of a scheme's own code: a slice
+    that is made of nothing but streamproof's mechanisms fails by a mistake of ours."""
+    if isinstance(error, StreamproofError) and type(error) is not OwnFailure:
+        return
+    names = list(dict.fromkeys(_of_others(spec)))
+    if not names:
+        return
+    said = str(error) if isinstance(error, OwnFailure) else described_error(error)
+    raise InvalidScheme(f"{spec.slice_id}, made of {', '.join(names)}, failed: {said}") from error
+
+
+class blamed:
+    """Raises InvalidScheme for what `blame` finds to be a mistake of a scheme's own."""
+
+    __slots__ = ("_spec",)
+
+    def __init__(self, spec: SliceSpec | CoordinatorSpec) -> None:
+        self._spec = spec
+
+    def __enter__(self) -> None:
+        """Nothing has been raised yet."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            blame(self._spec, error)
+
+
+def _of_others(spec: SliceSpec | CoordinatorSpec) -> Iterator[str]:
+    """What it is made of, as far as that is not streamproof's own."""
+    if isinstance(spec, CoordinatorSpec):
+        parts: list[Any] = [spec.coordinator]
+    else:
+        parts = [*spec.setup.mechanisms, spec.setup.merge, spec.wrap]
+    for part in parts:
+        while isinstance(part, partial):
+            part = part.func
+        one = part if hasattr(part, "__qualname__") else type(part)
+        if part is not None and one.__module__.partition(".")[0] != _OURS:
+            yield one.__qualname__

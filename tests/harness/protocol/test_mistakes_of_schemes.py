@@ -1,0 +1,325 @@
+"""What is wrong with a mechanism, a coordinator or the way in which they are put together is said of them, and is never
+taken for a mistake of streamproof's, nor passed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from coordinators_of_users import Gathering, Known, _Gathering, cutting, together
+from simulation import KINDS
+from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.errors import ExitStatus, InvalidScenario, InvalidScheme, OwnFailure, UsersCodeFailed
+from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
+from streamproof.harness.exploration.bench import Bench, Trial
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
+from streamproof.harness.protocol.effects import Persist, Start, Timer
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
+from streamproof.harness.protocol.operator import STATE
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
+from streamproof.reference_impls.mechanisms.output_log import OutputLog
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+
+HERE = re.escape(__file__)
+
+
+@dataclass(frozen=True)
+class Wrong(Mechanism):
+    """Puts a class to work."""
+
+    kind: Callable[[Any], AtWork]
+
+    def attach(self, machine: Any) -> AtWork:
+        return self.kind(machine)
+
+
+def made_of(*mechanisms: Mechanism, role: Role = Role.OPERATOR) -> SchemeSubject:
+    """Passive replication, and these."""
+    base = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    setup = base.setups[role]
+    return replace(base, setups={**base.setups, role: replace(setup, mechanisms=(*setup.mechanisms, *mechanisms))})
+
+
+def scenario(subject: SchemeSubject) -> Scenario:
+    return Scenario(subject, numbered(events=120, batch=10), [crash("relay-0").after(events(70))])
+
+
+def ran(subject: SchemeSubject) -> None:
+    run_in_memory(scenario(subject), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+
+
+def raising(hook: str) -> type[AtWork]:
+    def fails(self: AtWork, *given: object) -> None:
+        raise LookupError(f"nothing in {hook}")
+
+    return type("Raises", (AtWork,), {hook: fails, "part": "own"})
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        *("timers", "readers", "begin", "started", "save", "restore", "durable", "handled", "opened", "acknowledged"),
+        *("replayed", "came_in", "left", "room", "took", "rested", "emitted"),
+    ],
+)
+def test_what_a_mechanism_raises_is_its_own_mistake_and_says_where(hook: str) -> None:
+    with pytest.raises(InvalidScheme, match=rf"made of Wrong, failed: LookupError: nothing in {hook} \({HERE}, line"):
+        ran(made_of(Wrong(raising(hook))))
+
+
+class Odd(Message, frozen=True, tag="odd", array_like=True, gc=False):
+    flow = Flow.DOWNSTREAM
+
+    @property
+    def identity(self) -> str:
+        return "odd"
+
+
+class Ring(Timer, frozen=True, gc=False):
+    def __str__(self) -> str:
+        return "ring"
+
+
+class Notes(AtWork):
+    def started(self, given: Start) -> None:
+        self.machine.note("I was here")  # type: ignore[arg-type]
+
+
+class Asks(AtWork):
+    def started(self, given: Start) -> None:
+        self.machine.effects.append("go home")  # type: ignore[arg-type]
+
+
+class RingsForNobody(AtWork):
+    def started(self, given: Start) -> None:
+        self.machine.set_timer(Ring(), 0)
+
+
+class SaysToNobody(AtWork):
+    def started(self, given: Start) -> None:
+        self.machine.send("elsewhere-0", 1, Acknowledge(self.machine.incarnation, 1))
+
+
+class SaysOdd(AtWork):
+    def emitted(self) -> None:
+        for to, outputs in self.machine.outputs.items():
+            for receiver in outputs.listeners:
+                self.machine.send(to, receiver, Odd(self.machine.incarnation))
+
+
+@dataclass(frozen=True)
+class SaysWhatIsNotRead(Mechanism):
+    messages = (Odd,)
+
+    def attach(self, machine: Any) -> AtWork:
+        return SaysOdd(machine)
+
+
+class HasMany(AtWork):
+    def room(self) -> int:
+        return "many"  # type: ignore[return-value]
+
+
+class Unready(Mechanism):
+    """Does not say what it does."""
+
+
+@dataclass(frozen=True)
+class CallsNothing(Mechanism):
+    def attach(self, machine: Any) -> AtWork:
+        return None  # type: ignore[return-value]
+
+
+class Persists(AtWork):
+    """Puts a checkpoint into the store that another mechanism does not wait for."""
+
+    def started(self, given: Start) -> None:
+        self.machine.effects.append(Persist(self.machine.snapshot()))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        (Wrong(Notes), "'I was here' on record"),
+        (Wrong(Asks), "asks for 'go home', which is no effect"),
+        (Wrong(RingsForNobody), r"has nothing that takes its timer Ring\(\)"),
+        (Wrong(SaysToNobody), r"cannot send Acknowledge\(.*\) to elsewhere-0"),
+        (Wrong(SaysOdd), r"cannot send Odd\(.*\) to .*: a mechanism sends what its `messages` name"),
+        (SaysWhatIsNotRead(), "has no mechanism for what .* sent: odd"),
+        (Wrong(HasMany), "made of Wrong, failed: TypeError"),
+        (Unready(), "made of Unready, failed: .*does not say what it does"),
+        (CallsNothing(), "made of CallsNothing, failed"),
+        (Wrong(Persists), "made of Wrong, failed: .* did not wait for"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_cannot_be_asked_for_is_refused_by_name(mechanism: Mechanism, said: str) -> None:
+    with pytest.raises(InvalidScheme, match=said) as raised:
+        ran(made_of(mechanism))
+    assert raised.value.exit_status is ExitStatus.USER_MISTAKE
+
+
+def test_replicas_without_a_mechanism_for_them_are_refused() -> None:
+    with pytest.raises(InvalidScheme, match="no mechanism by which a replica"):
+        ran(replace(made_of(), replicas=2))
+
+
+@dataclass(frozen=True)
+class Losing(Gathering):
+    """Fails when it meets somebody."""
+
+    def attach(self, machine: CoordinatorMachine) -> Coordinating:
+        return _Losing(machine)
+
+
+class _Losing(Coordinating):
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        return {}
+
+    def met(self, member: str, incarnation: int) -> None:
+        raise LookupError(f"whoever is {member}?")
+
+
+class _Writing(_Losing):
+    def met(self, member: str, incarnation: int) -> None:
+        self.machine.note("I was here")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Writing(Gathering):
+    def attach(self, machine: CoordinatorMachine) -> Coordinating:
+        return _Writing(machine)
+
+
+@dataclass(frozen=True)
+class Vague(Gathering):
+    def cut(self, kept: Known | None) -> int | None:
+        return "as far as it goes"  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Forgetful(Gathering):
+    def cut(self, kept: Known | None) -> int | None:
+        raise LookupError("which cut?")
+
+
+def led_by(leader: Coordinator, subject: SchemeSubject) -> SchemeSubject:
+    setups = {
+        role: replace(setup, coordinators=tuple(leader for _ in setup.coordinators))
+        for role, setup in subject.setups.items()
+    }
+    return replace(subject, setups=setups)
+
+
+@pytest.mark.parametrize(
+    ("leader", "said"),
+    [
+        (Losing(), "made of Losing, failed: LookupError: whoever is"),
+        (Writing(), "'I was here' on record"),
+        (Vague(), "returned 'as far as it goes'; it returns a number"),
+        (Forgetful(), "made of Forgetful, failed: LookupError: which cut"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_is_wrong_with_a_coordinator_is_its_own_mistake(leader: Coordinator, said: str) -> None:
+    with pytest.raises(InvalidScheme, match=said):
+        ran(led_by(leader, cutting(trace())))
+
+
+class _Silent(_Gathering):
+    def stopped(self) -> None:
+        """Says from no cut."""
+
+
+@dataclass(frozen=True)
+class Silent(Gathering):
+    def attach(self, machine: CoordinatorMachine) -> Coordinating:
+        return _Silent(machine, False)
+
+
+def test_who_never_says_from_where_all_slices_start_has_stalled_them() -> None:
+    silent = led_by(Silent(), together(trace()))
+    _, judgement = run_in_memory(scenario(silent), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    (verdict,) = judgement.verdicts
+    assert verdict.status is Status.VIOLATED
+    assert "cuts has not said from where all slices start together" in verdict.anomalies[0].sample[0].what
+
+
+class SavesTheState(AtWork):
+    part = STATE
+
+
+def test_what_would_be_written_over_in_a_checkpoint_is_refused() -> None:
+    with pytest.raises(InvalidScheme, match="two parts of a checkpoint that are called 'state'"):
+        ran(made_of(Wrong(SavesTheState)))
+    with pytest.raises(InvalidScheme, match="two parts of a checkpoint that are called 'log'"):
+        ran(made_of(OutputLog()))
+
+
+def test_a_slice_takes_checkpoints_in_one_way() -> None:
+    with pytest.raises(InvalidScenario, match="Checkpointing and Checkpointing each take checkpoints of one slice"):
+        made_of(Checkpointing(events(20)))
+    with pytest.raises(InvalidScenario, match="gives sinks Checkpointing, which takes checkpoints of operators"):
+        made_of(Checkpointing(events(20)), role=Role.SINK)
+
+
+class FailsLater(AtWork):
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        if self.machine.incarnation > 1:
+            raise LookupError("not again")
+        return events
+
+
+def test_a_search_says_under_which_schedule() -> None:
+    subject = made_of(Wrong(FailsLater))
+    bench = Bench(scenario(subject), Registry(), seed=1)
+    with pytest.raises(InvalidScheme, match=r"not again \(.*\)\nThis was under seed 1 and the schedule: crash relay-0"):
+        bench.attempt(Trial(tuple(scenario(subject).faults), 1))
+
+
+class Spoils(AtWork):
+    """Changes what came in where it lies, the first time that it comes."""
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        for event in events:
+            if event.seq == 50:
+                event.value[0] = -1
+        return events
+
+
+def test_who_changes_an_event_that_was_offered_is_not_judged_by_what_it_is_since() -> None:
+    workload = Workload("lists", 120, 10, lambda count, seed: (("all", [number]) for number in range(count)))
+    spoilt = replace(scenario(made_of(Wrong(Spoils))), workload=workload)
+    with pytest.raises(UsersCodeFailed, match=r"event \(source-0, 50\) was \[49\], and is \[-1\] since"):
+        run_in_memory(spoilt, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    # What is read is what was written: there it has spoilt its own copy.
+    _, judgement = run_in_memory(spoilt, SimulatedCluster(thorough=True), KINDS, Registry().oracles, seed=1)
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.VIOLATED]
+    honest = replace(spoilt, subject=made_of())
+    _, judgement = run_in_memory(honest, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+
+
+def test_a_mistake_of_ours_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Taking, count: int) -> None:
+        raise OwnFailure("ours")
+
+    monkeypatch.setattr(Taking, "count", fails)
+    with pytest.raises(OwnFailure, match="ours"):
+        ran(made_of())
