@@ -28,12 +28,14 @@ import msgspec
 from ..core.errors import (
     DamagedHistory,
     InvalidHistory,
+    InvalidScenario,
     RunFolderInUse,
     StorageFailed,
     UnknownHistoryVersion,
     nearest,
 )
 from .claims_and_faults import SavedClaim, SavedFault
+from .contradictions import why_contradictory
 from .framed import FramedRecords
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
@@ -206,7 +208,20 @@ def meant(path: Path) -> str:
 
 
 def read_history(path: Path) -> History:
-    """What a run has left, whole or half-way. Raises DamagedHistory when something in it was altered."""
+    """What a run has left, whole or half-way. Raises DamagedHistory when something in it was altered, or contradicts
+    the rest of it, and as `read_description` does."""
+    description, history = read_description(path), _read_records(path)
+    simulated = description.cluster.get("cluster") == "simulated"
+    try:
+        why = why_contradictory(description.schedule, description.subject, history, simulated=simulated)
+    except InvalidScenario as error:
+        raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
+    if why:
+        raise DamagedHistory(f"{path} contradicts itself: {why}; get it again from where it came from")
+    return history
+
+
+def _read_records(path: Path) -> History:
     sealed = is_sealed(path)
     frames = path / "records.frames"
     if not sealed and not frames.exists():

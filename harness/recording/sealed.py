@@ -64,26 +64,47 @@ class SealedRecords(StreamedRecords):
         try:
             for place, stamped in found:
                 if place <= latest:
-                    raise DamagedHistory(f"the tables in {self._folder} are out of order at record {place:,}")
+                    raise DamagedHistory(self._out_of_order(place))
                 latest = place
                 yield stamped
         except (pa.ArrowException, msgspec.MsgspecError, LookupError, TypeError, ValueError, OSError) as error:
             raise DamagedHistory(f"the tables in {self._folder} cannot be read: {_said(error)}") from error
 
+    def _out_of_order(self, place: int) -> str:
+        return f"the tables in {self._folder} are out of order at record {place:,}"
+
     def __iter__(self) -> Iterator[Stamped]:
         return self.of(*_KINDS)
 
     @cached_property
-    def _length(self) -> int:
-        """How many different places there are; a place is in one table."""
-        count = 0
+    def _places(self) -> tuple[int, int]:
+        """How many different places there are, and the last of them; a place is in one table."""
+        count, latest = 0, -1
         for name in ("offered", "delivered", "steps"):
             last = np.array([-1])
             for batch in self._file(name).iter_batches(_ROWS, columns=["n"], use_threads=False):
-                places = np.concatenate((last, batch.column(0).to_numpy()))
-                count += int(np.count_nonzero(np.diff(places)))
+                steps = np.diff(places := np.concatenate((last, batch.column(0).to_numpy())))
+                if (back := np.flatnonzero(steps < 0)).size:
+                    raise DamagedHistory(self._out_of_order(int(places[back[0] + 1])))
+                count += int(np.count_nonzero(steps))
                 last = places[-1:]
-        return count
+            latest = max(latest, int(last[0]))
+        return count, latest
+
+    @property
+    def _length(self) -> int:
+        return self._places[0]
+
+    def check_places(self) -> None:
+        """Raises DamagedHistory where a record is gone, or is there twice: they are numbered without gaps."""
+        try:
+            count, latest = self._places
+        except (pa.ArrowException, LookupError, TypeError, ValueError, OSError) as error:
+            raise DamagedHistory(f"the tables in {self._folder} cannot be read: {_said(error)}") from error
+        if count != latest + 1:
+            raise DamagedHistory(
+                f"the tables in {self._folder} hold {count:,} records, which are numbered up to {latest:,} from 0"
+            )
 
     def __len__(self) -> int:
         return self._length
@@ -112,8 +133,8 @@ class SealedRecords(StreamedRecords):
                 yield n, Stamped(at, _step(text))
 
     def _offered(self) -> Iterator[Numbered]:
-        for n, at, _, events in self._records("offered"):
-            yield n, Stamped(at, Offered(events[0].source, events))
+        for n, at, (source,), events in self._records("offered", "source"):
+            yield n, Stamped(at, Offered(source, events))
 
     def _delivered(self) -> Iterator[Numbered]:
         for n, at, (sink, channel, incarnation, position), rows in self._records(
@@ -122,25 +143,55 @@ class SealedRecords(StreamedRecords):
             yield n, Stamped(at, Delivered(sink, channel, incarnation, position, rows))
 
     def _records(self, name: str, *head: str) -> Iterator[tuple[int, int, tuple[Any, ...], list[Event]]]:
-        """Place, time, the `head` of the first row and the events of each record: of the rows with one number."""
+        """Place, time, `head` and the events of each record: of the rows with one number. Raises ValueError where these
+        are not of one record."""
         open_: tuple[int, int, tuple[Any, ...], list[Event]] | None = None
         """The last record of what was read: more of it may come."""
         for batch in self._batches(name):
             numbers = batch["n"].to_numpy()
             events = _events(batch)
-            heads = [_texts(batch[field]) if field in ("sink", "channel") else _numbers(batch[field]) for field in head]
+            _check_alike(numbers, [batch["at"], *(batch[field] for field in head if field != "position")])
+            if "position" in head:
+                _check_counted(numbers, batch["position"])
+            heads = [_texts(batch[field]) if field in _TEXTS else _numbers(batch[field]) for field in head]
             times = _numbers(batch["at"])
             starts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
             for start, stop in pairwise(starts):
-                n = int(numbers[start])
+                n, of = int(numbers[start]), tuple([column[start] for column in heads])
                 if open_ is not None:
                     if open_[0] == n:
+                        known, counted = open_[2], len(open_[3])
+                        due = tuple(v + counted if f == "position" else v for f, v in zip(head, known, strict=True))
+                        if (times[start], of) != (open_[1], due):
+                            raise ValueError(_NOT_ONE.format(n))
                         open_[3].extend(events[start:stop])
                         continue
                     yield open_
-                open_ = n, times[start], tuple([column[start] for column in heads]), events[start:stop]
+                open_ = n, times[start], of, events[start:stop]
         if open_ is not None:
             yield open_
+
+
+_TEXTS = frozenset({"sink", "channel", "source"})
+_NOT_ONE = "the rows of record {:,} are not of one record"
+
+
+def _check_alike(numbers: np.ndarray, columns: Iterable[pa.Array]) -> None:
+    """What a record says once stands in each of its rows. Raises ValueError where these say different things."""
+    same = numbers[1:] == numbers[:-1]
+    for column in columns:
+        values = column.dictionary_encode().indices.to_numpy() if pa.types.is_string(column.type) else column.to_numpy()
+        other = np.flatnonzero(same & (values[1:] != values[:-1]))
+        if len(other):
+            raise ValueError(_NOT_ONE.format(int(numbers[other[0]])))
+
+
+def _check_counted(numbers: np.ndarray, column: pa.Array) -> None:
+    """The rows of a record are counted on. Raises ValueError where one is left out, or there twice."""
+    values = column.to_numpy()
+    other = np.flatnonzero((numbers[1:] == numbers[:-1]) & (np.diff(values) != 1))
+    if len(other):
+        raise ValueError(_NOT_ONE.format(int(numbers[other[0]])))
 
 
 def _events(batch: dict[str, pa.Array]) -> list[Event]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core.errors import DamagedHistory, StorageFailed
-from .records import Delivered, Offered, Stamped
+from .records import Delivered, Offered, Record, Stamped
 from .sealed import SealedRecords
 
 TABLES = ("offered", "delivered", "steps")
@@ -83,8 +83,12 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
     """Write the tables, then the seal. Raises StorageFailed when the disk does not take them."""
     try:
         tables = {name: _Table(name, folder) for name in TABLES}
-        for n, stamped in enumerate(records):
+        n = -1
+        for stamped in records:
             at, record = stamped.at, stamped.record
+            if not _leaves_rows(record):
+                continue
+            n += 1
             match record:
                 case Offered():
                     for e in record.events:
@@ -105,6 +109,15 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
         draft.replace(folder / "seal.json")
     except OSError as error:
         raise StorageFailed(f"cannot seal the records in {folder}: {error.strerror or error}") from error
+
+
+def _leaves_rows(record: Record) -> bool:
+    """Nothing is known of one that offers or delivers nothing; what is numbered has no gaps."""
+    match record:
+        case Offered(events=rows) | Delivered(rows=rows):
+            return bool(rows)
+        case _:
+            return True
 
 
 def _sealed_files(folder: Path) -> tuple[str, ...]:
@@ -139,6 +152,7 @@ def read_sealed(folder: Path) -> Sequence[Stamped]:
                 f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}"
             )
     records = SealedRecords(folder)
+    records.check_places()
     return list(records) if records.rows <= _SHORT else records
 
 

@@ -29,6 +29,7 @@ from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance,
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from .determinism import EVENTS, Determinism, beginning, examine
+from .fed import check_fed
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class Judgement:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """HOLDS only if all claims hold, and all that should break is violated."""
+        """HOLDS only if all claims hold, and all that should break is violated. Nothing claimed is nothing known."""
+        if not self.verdicts and not self.broken:
+            return ExitStatus.UNKNOWN
         if any(v.own_failure for v in (*self.verdicts, *self.broken)):
             return ExitStatus.OWN_FAILURE
         if any(v.status is Status.VIOLATED for v in self.verdicts):
@@ -276,6 +279,7 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
             f"{description.subject}; check out the version that was run"
         )
     history = read_history(path)
+    check_fed(path, description, scenario.workload, history)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     try:
         scenario = replace(
@@ -285,6 +289,9 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
             minimal=description.minimal,
             costs=described_costs(description.cluster.get("costs")),
         )
+        if description.minimal:
+            # A counterexample that is run again has other faults than its scenario.
+            scenario = replace(scenario, faults=tuple(saved.fault() for saved in description.schedule))
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     determinism = examine_operators(scenario, beginning(history), description.origin)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,10 @@ def hit(at: int, number: int = 0, life: int = 1, batch: int = 3) -> FaultStruck:
 
 
 HIT = (hit(5),)
+
+
+def replace_bite(one: FaultStruck, **changes: bool) -> FaultStruck:
+    return msgspec.structs.replace(one, bite=msgspec.structs.replace(one.bite, **changes))
 
 
 def verdict_of(
@@ -395,6 +400,11 @@ def test_a_driver_that_was_replaced_while_it_slept_is_lost_as_by_a_crash() -> No
     # Who was killed meanwhile was replaced for that.
     killed = [paused, hit(6, 1), successor, healed]
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=killed)) == 1
+
+
+def test_a_crash_that_did_not_bite_may_take_nothing() -> None:
+    alive = replace_bite(hit(7, 1, life=2), gone=False)
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=[*HIT, alive])) == 1
 
 
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:

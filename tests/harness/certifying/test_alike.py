@@ -8,10 +8,12 @@ import msgspec
 
 from certified import CLAIMS, crash_at, trial
 from streamproof.harness.certifying.alike import Alike
-from streamproof.harness.certifying.conclusion import ClaimVerdict, Planned, conclude
+from streamproof.harness.certifying.conclusion import ClaimVerdict, NotReached, Planned, conclude
 from streamproof.harness.certifying.plan import Crash, How, Victim
 from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.promises import Extent
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.recording.history import Lost
 
 
 def batch(number: int, *names: str, kinds: tuple[str, ...] = ("steady",)) -> list[Planned]:
@@ -67,10 +69,14 @@ def test_nothing_stands_for_a_batch_of_another_kind_or_another_course() -> None:
 
 def test_nothing_stands_for_a_kill_of_anything_else_a_recovery_or_a_loss_of_power() -> None:
     steady = [*files(1), *files(2)]
-    for changes in ({"victim": Victim.EXECUTOR}, {"recovering": True}):
+    gone = Lost("as ext4 promises", "what was not synced", Extent.EVERYTHING)
+    for changes in ({"victim": Victim.EXECUTOR}, {"recovering": True}, {"lost": gone}):
         odd: list[Crash] = [crash_at(number, kinds=("steady",), **changes) for number in (1, 2, 3)]  # type: ignore[arg-type]
         tried = [Planned(crash) for crash in odd]
         assert Alike([*steady, *tried]).like(tried[2]) == []
+        if "lost" in changes:
+            # Nor is a claim judged by them that is made of no loss.
+            continue
         assert verdict([*steady, *tried], [*steady, *tried[:2]]).status is Status.UNKNOWN
 
 
@@ -92,6 +98,21 @@ def test_a_split_brain_at_an_earlier_point_stands_for_later_ones_and_no_later_on
     assert verdict(plan, [*files(1), before]).status is Status.HOLDS
     assert verdict(plan, [*files(1), after, commit]).status is Status.UNKNOWN
     assert verdict(plan, files(1)).status is Status.UNKNOWN
+
+
+def test_a_split_brain_at_the_same_point_of_another_batch_stands_for_nothing() -> None:
+    one, other = (Planned(crash_at(batch, point=Point.ADD_BATCH), split_brain=True) for batch in (1, 3))
+    plan = [*files(1), one, other]
+    assert verdict(plan, [*files(1), one]).status is Status.UNKNOWN
+
+
+def test_others_stand_for_what_no_time_was_left_for_and_not_for_what_could_not_be_reached() -> None:
+    plan = [*files(1), *files(2), *files(3)]
+    trials = [trial(one.crash, how=How.CRASH_STATE, name=f"run-{n}") for n, one in enumerate(plan[:6])]
+    (not_reached,) = plan[6:7]
+    found = conclude(CLAIMS, plan, trials, [NotReached(not_reached, "nobody came there")], exhausted="minutes: 2")
+    assert found.verdicts[0].status is Status.UNKNOWN
+    assert found.verdicts[0].reasons == ("1 of 9 planned crashes could not be reached: nobody came there",)
 
 
 def test_what_comes_later_is_what_two_batches_before_it_stand_for() -> None:

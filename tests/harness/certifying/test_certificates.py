@@ -36,7 +36,7 @@ from streamproof.harness.certifying.certificate import (
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import Planned
-from streamproof.harness.certifying.plan import Crash, How
+from streamproof.harness.certifying.plan import Crash, How, Victim
 from streamproof.harness.certifying.rejudging import Rejudged, judge_certificate, judge_run
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.core.addresses import Point, Side
@@ -313,6 +313,18 @@ def test_to_hold_the_timeline_must_show_the_crash_where_it_is_said_to_be(tmp_pat
         "the timeline does not show that the driver dies before the driver adds batch 1 to the commit log",
     )
     assert statuses(tmp_path, crash_at(2), crash_at(2, recovering=True))[0] == [UNKNOWN, UNKNOWN]
+
+
+def test_the_timeline_must_show_it_of_whom_it_is_said(tmp_path: Path) -> None:
+    task = crash_at(2, actor="task", victim=Victim.EXECUTOR)
+    write_run(tmp_path, task)
+    assert statuses(tmp_path, task)[0] == [HOLDS, HOLDS]
+    assert statuses(tmp_path, crash_at(2))[0] == [UNKNOWN, UNKNOWN]
+    sent, by_task = (
+        crash_at(2, point=Point.MESSAGE, actor=actor, victim=Victim.DRIVER) for actor in ("driver", "task")
+    )
+    write_run(tmp_path / "sent", by_task)
+    assert statuses(tmp_path / "sent", sent)[0] == [HOLDS, HOLDS]
 
 
 def test_crashes_must_have_struck_in_their_order(tmp_path: Path) -> None:

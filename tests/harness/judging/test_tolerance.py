@@ -62,6 +62,14 @@ def test_one_of_two_in_step_may_go_and_the_next_only_when_its_successor_is_in_st
     assert why(made, Tolerance.ONE_IN_STEP) == ""
 
 
+def test_who_gets_in_step_when_the_other_is_lost_gets_so_after_it() -> None:
+    made = replicated()
+    made.lose("op0", 1)
+    made.at -= 1
+    made.in_step("op0", 2)
+    assert "op0-0 lost #1 when no other" in why(made, Tolerance.ONE_IN_STEP)
+
+
 def test_a_replica_that_is_not_in_step_does_not_count() -> None:
     made = replicated()
     made.lose("op0", 1)
@@ -225,12 +233,16 @@ def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
     assert why(silent(opened=False), Tolerance.ONE_IN_STEP) != ""
 
 
-@pytest.mark.parametrize(("fellows_keep", "passed"), [(True, False), (False, True)])
-def test_a_checkpoint_that_all_fellows_hold_shows_that_they_are_in_step(fellows_keep: bool, passed: bool) -> None:
+@pytest.mark.parametrize(
+    ("fellows_keep", "there_for", "passed"), [(True, 100_000, False), (False, 100_000, True), (True, 1_000, True)]
+)
+def test_a_checkpoint_that_all_fellows_hold_shows_that_those_are_in_step_who_had_been_there(
+    fellows_keep: bool, there_for: int, passed: bool
+) -> None:
     made = Made(chain(Log()), replicas=2)
     made.start("op0", 1)
     made.start("op0", 2, replica=1, in_step=False)
-    made.at += 100_000
+    made.at += there_for
     made.checkpoint("op0", 1, 1)
     made.durable("op0", 1, 1)
     made.at += 100_000

@@ -1,0 +1,79 @@
+"""Whether a run was fed what its scenario feeds: of the same seed, a workload draws the same events everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from ..core.errors import DamagedHistory, InvalidScenario, ScenarioChanged
+from ..core.model import Event
+from ..core.workload import Workload
+from ..judging.exactness import same_events
+from ..recording.folder import Description
+from ..recording.history import History
+from ..recording.records import Offered
+
+_COMPARED: Final = 500_000
+"""Events, of an input that is drawn to be compared; of a longer one, their number is."""
+_SIZES: Final = ("events", "batch", "seed", "rate", "spacing", "tick")
+"""What may be other than the scenario has it: a run can be of fewer events, or at another pace."""
+
+
+def check_fed(path: Path, description: Description, workload: Workload, history: History) -> None:
+    """Raises DamagedHistory where sources offered anything else, or sooner than they could, and ScenarioChanged where
+    the scenario has another workload by now."""
+    said = description.workload
+    if said.get("name") != workload.name:
+        raise ScenarioChanged(
+            f"{description.origin} has changed since {path.name} was run: its workload is {workload.name} now, and was "
+            f"{said.get('name')}; check out the version that was run"
+        )
+    offered: dict[str, list[Event]] = {}
+    times: dict[str, list[tuple[int, int]]] = {}
+    """When how many events of a source had been offered before."""
+    for stamped in history.of(Offered):
+        assert isinstance(stamped.record, Offered)
+        source = offered.setdefault(stamped.record.source, [])
+        times.setdefault(stamped.record.source, []).append((stamped.at, len(source)))
+        source.extend(stamped.record.events)
+    fed = _as_said(path, said, workload, max(map(len, offered.values()), default=0))
+    every = _interval(description.cluster, fed)
+    for source, events in offered.items():
+        count = fed.events // fed.spacing.get(source, 1)
+        if len(events) > count or (history.drained and len(events) < count):
+            raise _other(path, f"{source} offered {len(events):,} events, of the {count:,} that it had")
+        # A batch may be offered in parts.
+        if any(at < (before // fed.batch + 1) * every for at, before in times[source]):
+            raise _other(path, f"{source} offered sooner than it could: a batch every {every:,} µs")
+        if fed.events <= _COMPARED and not same_events(events, _drawn(fed, source, len(events))):
+            raise _other(path, f"{source} offered what its workload, {fed.name}, does not draw from seed {fed.seed}")
+
+
+def _drawn(fed: Workload, source: str, count: int) -> list[Event]:
+    return list(chain.from_iterable(fed.batches(source)))[:count]
+
+
+def _as_said(path: Path, said: Mapping[str, Any], workload: Workload, offered: int) -> Workload:
+    """The workload in the sizes that are on record. Raises DamagedHistory."""
+    try:
+        fed = replace(workload, **{name: said[name] for name in _SIZES})
+    except (InvalidScenario, KeyError, TypeError) as error:
+        raise DamagedHistory(f"{path / 'scenario.json'} does not describe its workload: {error}") from error
+    if fed.events > max(workload.events, offered):
+        raise _other(path, f"it is said to be fed {fed.events:,} events, and {workload.name} has {workload.events:,}")
+    return fed
+
+
+def _interval(cluster: Mapping[str, Any], fed: Workload) -> int:
+    """Microseconds between two batches in the simulator, at the least; elsewhere nobody is bound to any."""
+    if cluster.get("cluster") != "simulated":
+        return 0
+    every = fed.interval if cluster.get("obeys_rate") and fed.rate is not None else cluster.get("offer_interval")
+    return every if isinstance(every, int) else 0
+
+
+def _other(path: Path, why: str) -> DamagedHistory:
+    return DamagedHistory(f"{path} contradicts itself: {why}; get it again from where it came from")
