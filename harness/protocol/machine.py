@@ -147,6 +147,8 @@ class Machine:
         self._after_time = self.hooks("time_passed")
         self._after_taking = self.hooks("took")
         self._after_input = self.hooks("handled")
+        self._after_durable = self.hooks("durable")
+        self._after_acknowledgement = self.hooks("acknowledged")
         self._crowding = self.hooks("crowded")
 
     def __init_subclass__(cls) -> None:
@@ -329,10 +331,9 @@ class Machine:
             self.ended = False
 
     def _durable(self, given: Durable) -> None:
-        durable = self.hooks("durable")
-        if not durable:
+        if not self._after_durable:
             raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
-        for hook in durable:
+        for hook in self._after_durable:
             hook(given)
 
     def _fire(self, given: Fire) -> None:
@@ -446,8 +447,10 @@ class Machine:
 
     def find_end(self) -> None:
         """Once nothing more comes on any channel."""
-        if all(channel.ended for channel in self.inputs.values()):
-            self.end(self._ends_heard())
+        for channel in self.inputs.values():
+            if not channel.ended:
+                return
+        self.end(self._ends_heard())
 
     def _ends_heard(self) -> dict[str, list[int]]:
         return {
@@ -507,7 +510,7 @@ class Machine:
                 self.log.stop(neighbour, message.incarnation, message.seq)
         else:
             upto = channel.acknowledge(message.incarnation, message.upto)
-            for hook in self.hooks("acknowledged"):
+            for hook in self._after_acknowledgement:
                 hook(neighbour, upto)
 
     # What goes out
