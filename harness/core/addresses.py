@@ -176,7 +176,7 @@ class Address(msgspec.Struct, frozen=True, order=True, gc=False):
     @property
     def name(self) -> str:
         """Of the replica, as those say who aim at it."""
-        return replica_name(self.actor, self.replica)
+        return replica_name(self.actor, self.replica) if self.replica else self.actor
 
     def __str__(self) -> str:
         text = f"{self.actor}/{self.replica}#{self.incarnation} {self.side} {self.point}"

@@ -71,15 +71,16 @@ class DrawingController(Controller):
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         strikes = super().arrived(address, taken) if self._moments else []
-        if not self._ahead or address.name not in self._actors:
+        ahead = self._ahead
+        if not ahead or address.name not in self._actors:
             return strikes
         # Who comes to an address again would have been struck there the first time.
-        if address in self._known:
+        known = self._known
+        before = len(known)
+        known.add(address)
+        if len(known) == before or strikes or self._moments or self._times:
             return strikes
-        self._known.add(address)
-        if strikes or self._moments or self._times:
-            return strikes
-        one = self._ahead[0]
+        one = ahead[0]
         if not one.would_do(address):
             return []
         if self._left > 0:

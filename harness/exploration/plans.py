@@ -6,19 +6,22 @@ and the seed alone, so that it can be worked out anywhere and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import ClassVar, Final, Protocol
 
+import msgspec
+
 from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
 from ..core.errors import InvalidOperator, InvalidScenario
+from ..core.places import ANY_WORKER
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status
-from ..recording.history import FaultMissed, History
+from ..recording.history import FaultHealed, FaultMissed, FaultStruck, History
 from .bench import Bench, Outcome, Trial, under
 from .branching import TracedRun, Trunk
 from .census import Reached
@@ -285,13 +288,30 @@ def settled(bench: Bench, known: Schedule, ahead: Sequence[FaultAhead], world: i
     """Run under some faults and some that are drawn on the way: what was come to is the schedule. With what came of it,
     where that is what comes of the schedule by itself."""
     drawn = bench.drawn(Trial(known, world), ahead)
-    missed = {entry.number for entry in drawn.history.timeline if isinstance(entry, FaultMissed)}
-    if missed and len(missed) < len(drawn.schedule):
-        came = tuple(fault for number, fault in enumerate(drawn.schedule) if number not in missed)
-        return Trial(came, world), None
+    schedule, history = drawn.schedule, drawn.history
+    missed = {entry.number for entry in history.timeline if isinstance(entry, FaultMissed)}
     # What a frozen node puts off is counted, and a run that is watched has more of it.
-    watched_in_vain = ahead and any(bench.registry.faults[fault.kind].lasts for fault in drawn.schedule)
-    return Trial(drawn.schedule, world), None if watched_in_vain else drawn.history
+    watched_in_vain = (ahead or missed) and any(bench.registry.faults[fault.kind].lasts for fault in schedule)
+    if missed and len(missed) < len(schedule):
+        came = [number for number in range(len(schedule)) if number not in missed]
+        schedule = tuple([schedule[number] for number in came])
+        # Which worker any is, is drawn by the number of the fault.
+        watched_in_vain = watched_in_vain or any(ANY_WORKER in fault.targets for fault in schedule)
+        history = _without_missed(history, {number: place for place, number in enumerate(came)})
+    return Trial(schedule, world), None if watched_in_vain else history
+
+
+def _without_missed(history: History, places: Mapping[int, int]) -> History:
+    """What is left behind where nobody waits for the faults that never come, who do nothing but be missed; the others
+    get these places in the schedule."""
+    timeline = [
+        msgspec.structs.replace(entry, number=places[entry.number])
+        if isinstance(entry, (FaultStruck, FaultHealed))
+        else entry
+        for entry in history.timeline
+        if not isinstance(entry, FaultMissed)
+    ]
+    return History(history.records, timeline)
 
 
 def so_far_ahead(

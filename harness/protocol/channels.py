@@ -44,7 +44,11 @@ class OutputChannel:
 
     def acknowledge(self, receiver: int, upto: int) -> int:
         """Returns up to where all who listen have acknowledged."""
-        self.listeners[receiver] = max(self.listeners[receiver], upto)
+        listeners = self.listeners
+        if upto > listeners[receiver]:
+            listeners[receiver] = upto
+        if len(listeners) == 1 and not self.expected:
+            return listeners[receiver]
         return min(self.acknowledged.values())
 
     @property

@@ -56,9 +56,12 @@ class Controller:
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         """A point was reached by an actor that has taken so many events."""
-        struck = [entry for entry in self._moments if entry[2].matches(address, taken)]
-        if struck:
-            self._moments = [entry for entry in self._moments if entry not in struck]
+        point = address.point
+        # Nearly always there is none.
+        struck = [one for one in self._moments if one[2].point is point and one[2].matches(address, taken)]
+        if not struck:
+            return []
+        self._moments = [entry for entry in self._moments if entry not in struck]
         return [Strike(number, fault, address) for number, fault, _ in struck]
 
     def elapsed(self, since_start: Duration) -> list[Strike]:

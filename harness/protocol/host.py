@@ -22,7 +22,6 @@ from .effects import (
     Forget,
     Gone,
     Input,
-    Inspect,
     Note,
     Pass,
     Persist,
@@ -101,6 +100,7 @@ Arrival = tuple[Point, str]
 """The point that an input is, and its key."""
 _ANNOUNCED = frozenset(Point) - {Point.CHECKPOINT_DURABLE}
 """The points that a host passes itself; when a store has a checkpoint, the world knows."""
+_SENDING = frozenset({Point.SEND_ISSUED, Point.SEND_HANDED_OVER, Point.SEND_DELIVERED})
 
 
 class Host:
@@ -177,55 +177,62 @@ class Host:
         self, machine: Actor, arrival: Arrival | None, effects: list[Effect], watched: frozenset[Point]
     ) -> None:
         """Do what a slice has asked for about an input, with every point announced; stops where the node dies."""
-        world, name = self._world, machine.spec.slice_id
-
-        def alive(point: Point, key: str, side: Side) -> bool:
-            if point not in watched:
-                return True
-            address = Address(name, machine.incarnation, point, key, side, machine.replica)
-            return world.arrive(address, machine.taken)
-
-        if arrival is not None and not alive(*arrival, Side.AFTER):
-            return
+        world, name, number, replica = self._world, machine.spec.slice_id, machine.incarnation, machine.replica
+        if arrival is not None and arrival[0] in watched:
+            address = Address(name, number, *arrival, Side.AFTER, replica)
+            if not world.arrive(address, machine.taken):
+                return
         for effect in effects:
-            match effect:
-                case Note(record=record):
-                    world.note(record)
-                case Send(to=to, incarnation=incarnation, message=message):
-                    key = f"{to}#{incarnation} {message.identity}"
-                    if not alive(Point.SEND_ISSUED, key, Side.BEFORE):
+            if type(effect) is Send:
+                if not self._send(machine, effect, watched):
+                    return
+            elif type(effect) is Note:
+                world.note(effect.record)
+            elif isinstance(effect, Persist | PersistItems):
+                what = effect.checkpoint if isinstance(effect, Persist) else effect.items
+                if Point.CHECKPOINT_ISSUED in watched:
+                    key = str(what.id.number)
+                    address = Address(name, number, Point.CHECKPOINT_ISSUED, key, Side.BEFORE, replica)
+                    if not world.arrive(address, machine.taken):
                         return
-                    world.send(name, to, incarnation, message)
-                    if not alive(Point.SEND_HANDED_OVER, key, Side.AFTER):
-                        return
-                    if Point.SEND_DELIVERED in watched:
-                        there = Address(
-                            name, machine.incarnation, Point.SEND_DELIVERED, key, Side.AFTER, machine.replica
-                        )
-                        delivered = world.has_delivered(there, machine.taken, to, incarnation)
-                        if delivered and not world.arrive(there, machine.taken):
-                            return
-                case Persist(checkpoint=checkpoint):
-                    if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):
-                        return
-                    world.persist(checkpoint)
-                case PersistItems(items=items):
-                    if not alive(Point.CHECKPOINT_ISSUED, str(items.id.number), Side.BEFORE):
-                        return
-                    world.persist(items)
-                case SetTimer(timer=timer, delay=delay):
-                    world.set_timer(name, timer, delay)
-                case Ready():
-                    world.ready(name, machine.incarnation)
-                case Forget(below=below):
-                    world.drop_below(name, machine.incarnation, below)
-                case RestartAll():
-                    world.restart_all(name, machine.incarnation, effect)
-                case Pass(mechanism=mechanism, point=point):
-                    if not alive(Point.MECHANISM, f"{mechanism} {point}", Side.BEFORE):
-                        return
-                case _:
-                    raise _no_effect(name, effect)
+                world.persist(what)
+            elif isinstance(effect, SetTimer):
+                world.set_timer(name, effect.timer, effect.delay)
+            elif isinstance(effect, Ready):
+                world.ready(name, number)
+            elif isinstance(effect, Forget):
+                world.drop_below(name, number, effect.below)
+            elif isinstance(effect, RestartAll):
+                world.restart_all(name, number, effect)
+            elif not isinstance(effect, Pass):
+                raise _no_effect(name, effect)
+            elif Point.MECHANISM in watched:
+                key = f"{effect.mechanism} {effect.point}"
+                address = Address(name, number, Point.MECHANISM, key, Side.BEFORE, replica)
+                if not world.arrive(address, machine.taken):
+                    return
+
+    def _send(self, machine: Actor, effect: Send, watched: frozenset[Point]) -> bool:
+        """Send a message, with every point of that announced. Returns whether the node is alive."""
+        world, to, incarnation, message = self._world, effect.to, effect.incarnation, effect.message
+        name, number, replica, taken = machine.spec.slice_id, machine.incarnation, machine.replica, machine.taken
+        if watched.isdisjoint(_SENDING):
+            world.send(name, to, incarnation, message)
+            return True
+        key = f"{to}#{incarnation} {message.identity}"
+        if Point.SEND_ISSUED in watched:
+            issued = Address(name, number, Point.SEND_ISSUED, key, Side.BEFORE, replica)
+            if not world.arrive(issued, taken):
+                return False
+        world.send(name, to, incarnation, message)
+        if Point.SEND_HANDED_OVER in watched:
+            handed_over = Address(name, number, Point.SEND_HANDED_OVER, key, Side.AFTER, replica)
+            if not world.arrive(handed_over, taken):
+                return False
+        if Point.SEND_DELIVERED in watched:
+            there = Address(name, number, Point.SEND_DELIVERED, key, Side.AFTER, replica)
+            return not world.has_delivered(there, taken, to, incarnation) or world.arrive(there, taken)
+        return True
 
 
 def asked(machine: Actor, given: Input) -> list[Effect]:
@@ -243,6 +250,14 @@ def _no_effect(slice_id: str, effect: object) -> InvalidScheme:
 
 def arrival_of(given: Input) -> Arrival | None:
     """The point that an input is, and its key."""
+    # By how often they come, and not by pattern, which is slower.
+    if type(given) is Receive:
+        message = given.message
+        return Point.RECEIVED, f"{given.neighbour}#{message.incarnation} {message.identity}"
+    if type(given) is Durable:
+        return Point.CHECKPOINT_TOLD, str(given.id.number)
+    if type(given) is Fire:
+        return Point.TIMER, str(given.timer)
     match given:
         case Start():
             return Point.STARTED, ""
@@ -252,13 +267,7 @@ def arrival_of(given: Input) -> Arrival | None:
             return Point.LOST, f"{neighbour}#{incarnation}"
         case Promote():
             return Point.PROMOTED, ""
-        case Receive(neighbour=neighbour, message=message):
-            return Point.RECEIVED, f"{neighbour}#{message.incarnation} {message.identity}"
-        case Durable(id=checkpoint):
-            return Point.CHECKPOINT_TOLD, str(checkpoint.number)
-        case Fire(timer=timer):
-            return Point.TIMER, str(timer)
         case Stopped(round=number):
             return Point.STOPPED, str(number)
-        case Inspect():
+        case _:
             return None

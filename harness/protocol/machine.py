@@ -146,6 +146,8 @@ class Machine:
         self._after_time = self.hooks("time_passed")
         self._after_taking = self.hooks("took")
         self._after_input = self.hooks("handled")
+        self._after_durable = self.hooks("durable")
+        self._after_acknowledgement = self.hooks("acknowledged")
         self._crowding = self.hooks("crowded")
 
     def _check_parts(self) -> None:
@@ -346,12 +348,11 @@ class Machine:
             self.ended = False
 
     def _durable(self, given: Durable) -> None:
-        durable = self.hooks("durable")
-        if not durable:
+        if not self._after_durable:
             raise InvalidScheme(
                 f"{self.spec.slice_id} has no mechanism that waits for {given.id}, which became durable"
             )
-        for hook in durable:
+        for hook in self._after_durable:
             hook(given)
 
     def _fire(self, given: Fire) -> None:
@@ -469,8 +470,10 @@ class Machine:
 
     def find_end(self) -> None:
         """Once nothing more comes on any channel."""
-        if all(channel.ended for channel in self.inputs.values()):
-            self.end(self._ends_heard())
+        for channel in self.inputs.values():
+            if not channel.ended:
+                return
+        self.end(self._ends_heard())
 
     def _ends_heard(self) -> dict[str, list[int]]:
         return {
@@ -530,7 +533,7 @@ class Machine:
                 self.log.stop(neighbour, message.incarnation, message.seq)
         else:
             upto = channel.acknowledge(message.incarnation, message.upto)
-            for hook in self.hooks("acknowledged"):
+            for hook in self._after_acknowledgement:
                 hook(neighbour, upto)
 
     # What goes out

@@ -155,11 +155,11 @@ class _Node(Freezable):
         return False
 
     def persist(self, checkpoint: Checkpoint | Items) -> None:
-        if not self.puts_off(self.persist, checkpoint):
+        if not (self.freezes and self.puts_off(self.persist, checkpoint)):
             self._world.persist(self, checkpoint)
 
     def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
-        if not self.puts_off(self.set_timer, slice_id, timer, delay):
+        if not (self.freezes and self.puts_off(self.set_timer, slice_id, timer, delay)):
             self._world.set_timer(self, slice_id, timer, delay)
 
     def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
@@ -412,10 +412,11 @@ class SimulatedWorld:
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        if type(record) is Delivered:
-            record = self._outside.numbered(record)
+        kind = type(record)
+        if kind is Delivered and self._outside.sinks:
+            record = self._outside.numbered(record)  # type: ignore[arg-type]
         self._note(self._event_queue.now, record)
-        if type(record) in COUNTED:
+        if kind in COUNTED:
             self.progress.note(record)
 
     def _arrive(self, link: Direction, message: Message) -> None:
@@ -467,14 +468,25 @@ class SimulatedWorld:
             return
         if self.disks.refuses(node.name, self._write, node, life, checkpoint):
             return
-        if self._passes(node, checkpoint, Side.BEFORE):
+        machine = node.host.slices[checkpoint.slice]
+        if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
+            # As below, where nobody can be struck in between.
+            if self._is_put(checkpoint):
+                node.host.durable(checkpoint.slice, checkpoint.id)
+        elif self._passes(node, checkpoint, Side.BEFORE):
             self._put(node, life, checkpoint)
 
-    def _put(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
-        if not self._writing(self._put, node, life, checkpoint) or not put(self._store, checkpoint):
-            return
+    def _is_put(self, checkpoint: Checkpoint | Items) -> bool:
+        """Whether the store takes it."""
+        if not put(self._store, checkpoint):
+            return False
         for delivered in checkpoint.delivers if isinstance(checkpoint, Checkpoint) else ():
             self.note(delivered)
+        return True
+
+    def _put(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
+        if not self._writing(self._put, node, life, checkpoint) or not self._is_put(checkpoint):
+            return
         if self._passes(node, checkpoint, Side.AFTER):
             self._done(node, life, checkpoint)
 
@@ -485,7 +497,7 @@ class SimulatedWorld:
     def _writing(self, stage: Action, node: _Node, life: int, checkpoint: Checkpoint | Items) -> bool:
         """Whether a write goes on with this stage now."""
         running = self._running(node, life, checkpoint.slice, checkpoint.id.incarnation)
-        return running and not node.puts_off(stage, node, life, checkpoint)
+        return running and not (node.freezes and node.puts_off(stage, node, life, checkpoint))
 
     def _passes(self, node: _Node, checkpoint: Checkpoint | Items, side: Side) -> bool:
         slice_id, number = checkpoint.slice, str(checkpoint.id.number)
@@ -501,9 +513,9 @@ class SimulatedWorld:
         self._later(delay or self._options.turn, self._fire, node, node.life, slice_id, incarnation, timer)
 
     def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: Timer) -> None:
-        if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
-            node, life, slice_id, incarnation
-        ):
+        if node.freezes and node.puts_off(self._fire, node, life, slice_id, incarnation, timer):
+            return
+        if self._running(node, life, slice_id, incarnation):
             node.host.feed(slice_id, Fire(timer, self._event_queue.now // 1_000))
 
     def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:

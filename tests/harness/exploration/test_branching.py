@@ -21,6 +21,7 @@ from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.costs import Costs
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
@@ -31,7 +32,7 @@ from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.drawn_on_the_way import DrawingController, FaultAhead
 from streamproof.harness.exploration.exhausting import statements
 from streamproof.harness.exploration.mutants import mutant_world
-from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive, settled
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -154,6 +155,24 @@ def test_no_fault_is_drawn_at_an_address_that_was_passed_before() -> None:
     struck = [len(drawing.arrived(address)) for address in (before, one, before, one, other)]
     assert struck == [0, 1, 0, 0, 1]
     assert [fault.trigger for fault in drawing.schedule] == [Moment.exactly(one), Moment.exactly(other)]
+
+
+def test_faults_that_never_come_are_left_out_and_nothing_is_run_again() -> None:
+    bench = Bench(scenario_of("passive-replication/word-count-words"), REGISTRY, seed=5)
+    never = untimed_crash(["count-0"]).at(Moment(Point.TIMER, Side.BEFORE, "never", "count-0"))
+    comes = at(bench.calm[len(bench.calm) // 3])
+    trial, history = settled(bench, (never, comes, never), [], bench.seed)
+    assert trial.schedule == (comes,)
+    assert history is not None
+    assert history.digest() == bench.run(trial.schedule, bench.seed).digest()
+    assert [struck.number for struck in history.struck()] == [0]
+
+
+def test_which_worker_any_is_has_to_be_drawn_again_where_a_fault_before_it_is_left_out() -> None:
+    bench = Bench(scenario_of("passive-replication/word-count-words"), REGISTRY, seed=5)
+    never = untimed_crash(["count-0"]).at(Moment(Point.TIMER, Side.BEFORE, "never", "count-0"))
+    somewhere = replace(at(bench.calm[len(bench.calm) // 3]), targets=(ANY_WORKER,))
+    assert settled(bench, (never, somewhere), [], bench.seed) == (Trial((somewhere,), bench.seed), None)
 
 
 def test_random_schedules_come_to_what_they_come_to_by_themselves() -> None:
