@@ -7,6 +7,8 @@ what all failures together cost stays within a bound (AF-Stream, section 3).
 - A crashed slice restores its backup, and replays the newest consecutive run of its items; its thresholds are halved.
   At the end of a window they are what they were.
 - Outputs are numbered by what they were made of, and receivers know numbers, so that nothing counts twice.
+- A sink that can crash delivers in transactions, of which the numbers are part, and acknowledges what is durable: its
+  crash loses nothing. The paper's does not fail.
 
 The user's thresholds are of the whole computation. A slice gets its share of them: by `spread="sound"` they are divided
 among all m operators, which lose beside one another or one after the other, theta among those that keep a state; among
@@ -27,12 +29,13 @@ from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.guarantees import Guarantee, bounded_error
 from ..harness.core.model import Role, Topology, measures_divergence
-from ..harness.core.proper import proper
-from ..harness.core.quantities import Duration
+from ..harness.core.proper import proper, switch
+from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
 from .mechanisms.receipt import AcknowledgeReceipt, KeepUntilReceived
+from .mechanisms.sink_receipt import ReceiveInTransactions
 from .mechanisms.thresholds import Thresholds, ThresholdWindow, WindowKind
 from .requirements import bounded_fan_out, deterministic
 
@@ -55,6 +58,7 @@ def approximate(
     weights: Mapping[str, float] | None = None,
     ahead: int = 0,
     partial: bool = True,
+    sink_on_node: bool = False,
 ) -> SchemeSubject:
     """Claims bounded error, for any number of failures, all slices at once too, as long as backups survive.
 
@@ -67,6 +71,9 @@ def approximate(
     `weights` says which part of all three an operator gets, where these are not to be even: `{"sketch": 3, "add": 1}`.
     One that is not named, or weighs 0, loses nothing: its items are backed up before they are processed. That costs
     little where it is fed little, or punctuations alone.
+
+    With `sink_on_node`, sinks run on nodes, and can crash like everything else. Costs a write for what comes together,
+    and that an output is seen only when that is durable.
 
     Raises InvalidTopology for operators that keep a state and do not say how far two of its states are from each other
     (`divergence`, `alpha`), that do not say how many outputs an event makes (`fan_out`), that are not deterministic, or
@@ -83,6 +90,10 @@ def approximate(
     whole = Thresholds(theta, l, gamma, window)
     backup = ApproximateBackup(shares(topology, whole, Spread(spread), weights), ahead, partial)
     rests_on = (Activity.RESTART,)
+    switch(sink_on_node, "sink_on_node")
+    # As soon as anything waits: a sender stops at so few outputs that more might never come together.
+    sink = ReceiveInTransactions(Events(1)) if sink_on_node else AcknowledgeReceipt()
+    needs = f"backups survive{', a store outside that writes outputs and numbers in one step' if sink_on_node else ''}"
     guarantee = _claimed(whole)
     return SchemeSubject(
         kind="approximate",
@@ -90,9 +101,9 @@ def approximate(
         setups={
             Role.SOURCE: Setup((KeepUntilReceived(),)),
             Role.OPERATOR: Setup((KeepUntilReceived(), backup), Numbering.DERIVED),
-            Role.SINK: Setup((AcknowledgeReceipt(),), Numbering.DERIVED),
+            Role.SINK: Setup((sink,), Numbering.DERIVED),
         },
-        claims=() if guarantee is None else (Claim(guarantee, needs="backups survive", rests_on=rests_on),),
+        claims=() if guarantee is None else (Claim(guarantee, needs=needs, rests_on=rests_on),),
     )
 
 

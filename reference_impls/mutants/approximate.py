@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Event, Topology
+from ...harness.core.model import Event, Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.effects import Start
 from ...harness.protocol.mechanism import AtWork, Mechanism
 from ...harness.protocol.messages import Checkpoint, Items
 from ...harness.protocol.operator import OperatorSlice
-from ...harness.protocol.spec import Numbering
+from ...harness.protocol.sink import SinkSlice
+from ...harness.protocol.spec import Numbering, Setup
 from ..approximate import approximate
 from ..mechanisms.approximate_backup import ApproximateBackup, ApproximateBackups, Saved, _Issued, _Pending
+from ..mechanisms.receipt import AcknowledgeReceipt
+from ..mechanisms.sink_delivery import DeliverInTransactions
+from ..mechanisms.sink_receipt import ReceiveInTransactions, Receiving
 from ..mechanisms.thresholds import Thresholds
 from .mutant import BrokenScheme, Build, changing, numbering
 
@@ -153,6 +157,28 @@ def saved_in(kept: Sequence[Items]) -> list[Saved]:
 ONE, CHANGES, MARKS = "one-total.approximate", "one-total.approximate-changes", "one-total.approximate-marks"
 MEETING, ROW = "totals-of-all.approximate", "relays.approximate"
 
+
+class ForgettingNumbers(Receiving):
+    def save(self) -> dict[int, list[tuple[int, int]]]:
+        return {}
+
+
+@dataclass(frozen=True)
+class ForgetfulTransactions(ReceiveInTransactions):
+    """With another way of working."""
+
+    def attach(self, machine: SinkSlice) -> AtWork:
+        return ForgettingNumbers(machine, self.every.count)
+
+
+def _acknowledging_at_once(sink: Setup) -> Setup:
+    return replace(sink, mechanisms=(AcknowledgeReceipt(), DeliverInTransactions(Events(1))))
+
+
+def _forgetting_numbers(sink: Setup) -> Setup:
+    return replace(sink, mechanisms=(ForgetfulTransactions(Events(1)),))
+
+
 MUTANTS = (
     BrokenScheme(
         "approximate-not-halving",
@@ -245,5 +271,19 @@ MUTANTS = (
         Anomaly.LOST_INPUT,
         broken(scheme(2, 0, 8), NumberingFromOne),
         on=MARKS,
+    ),
+    BrokenScheme(
+        "approximate-acknowledging-what-its-sink-may-lose",
+        "a sink that can crash acknowledges what is durable",
+        Anomaly.BOUND_EXCEEDED,
+        changing(scheme(8, 4, 8, sink_on_node=True), _acknowledging_at_once, Role.SINK),
+        on=ONE,
+    ),
+    BrokenScheme(
+        "approximate-forgetting-what-its-sink-has-seen",
+        "which numbers a sink has seen is part of its transactions",
+        Anomaly.DUPLICATE_OUTPUT,
+        changing(scheme(24, 8, 12, sink_on_node=True), _forgetting_numbers, Role.SINK),
+        on=MEETING,
     ),
 )

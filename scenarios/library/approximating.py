@@ -66,6 +66,15 @@ def meeting_scenario() -> Scenario:
     )
 
 
+def sink_scenario() -> Scenario:
+    """Where channels meet a sink crashes, too, by itself and together with what feeds it: it loses nothing."""
+    return Scenario(
+        subject=approximate(totals_of_all(3), theta=24, l=8, gamma=12, sink_on_node=True),
+        workload=ones(events=400, batch=4, rate=1_000),
+        faults=[crash("sink-0").after(events(90)), crash("sum-0", "sink-0").after(seconds(0.2))],
+    )
+
+
 def spread_scenario() -> Scenario:
     """Three operators in a row, each with its share of what may be lost: together they lose no more than that."""
     return Scenario(
@@ -98,6 +107,7 @@ SCENARIOS = (
     Entry("one-total.approximate-changes", changes_scenario),
     Entry("one-total.approximate-marks", marks_scenario),
     Entry("totals-of-all.approximate", meeting_scenario),
+    Entry("totals-of-all.approximate-sink-dies", sink_scenario),
     Entry("relays.approximate", spread_scenario),
     Entry("relays.approximate-spread-as-in-the-paper", paper_scenario),
 )

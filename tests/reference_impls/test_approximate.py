@@ -10,6 +10,7 @@ import pytest
 
 from simulation import history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
@@ -18,6 +19,7 @@ from streamproof.harness.core.guarantees import bounded_error
 from streamproof.harness.core.model import Edge, Event, Operator, Role, Stage, Topology
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import census
 from streamproof.harness.exploration.simulating import installed, simulate
 from streamproof.harness.judging.oracle import Case
@@ -473,3 +475,27 @@ def test_where_nothing_may_be_lost_a_long_input_comes_to_its_end() -> None:
     case = Case(found, subject.collate(found), None, virtual_time=True)
     verdict = ORACLE.judge(case, bounded_error(1e6, 0, 1))
     assert verdict.status is Status.HOLDS, verdict.reason or verdict.summary
+
+
+# With a sink that can crash
+
+
+def test_a_sink_that_can_crash_loses_nothing_of_what_it_has_acknowledged() -> None:
+    """At a sample of its addresses; numbers do not rise on its channel."""
+    subject = approximate(totals_of_all(3), theta=24, l=8, gamma=12, sink_on_node=True)
+    one = Bench(Scenario(subject, ones(events=48, batch=4)), Registry(), seed=1)
+    reached = [passed.address for passed in one.calm if passed.address.name == "sink-0"]
+    assert len(reached) > 100
+    held = 0
+    for address in reached[:: len(reached) // 24]:
+        (verdict,) = one.judge(one.run((crash(address.name).at(Moment.exactly(address)),), 1))
+        assert verdict.status is not Status.VIOLATED, (str(address), verdict)
+        held += verdict.status is Status.HOLDS
+    assert held > 12
+
+
+def test_its_claim_says_what_such_a_sink_needs() -> None:
+    (claim,) = approximate(one_total(), sink_on_node=True).claims
+    assert "a store outside" in claim.needs
+    with pytest.raises(InvalidScenario, match="sink_on_node"):
+        approximate(one_total(), sink_on_node=1)  # type: ignore[arg-type]
