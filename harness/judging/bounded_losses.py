@@ -60,6 +60,19 @@ def is_over(one: Measured) -> bool:
 
 
 @dataclass(frozen=True)
+class _Off:
+    """How far a state is from the ideal one."""
+
+    by: float
+    moved: float
+    """By inputs that were lost, as far as that is allowed beside theta."""
+    excused: float
+
+    def with_(self, other: _Off) -> _Off:
+        return _Off(self.by + other.by, self.moved + other.moved, self.excused + other.excused)
+
+
+@dataclass(frozen=True)
 class FalseDistance:
     """Something that an operator's divergence says, and that no distance can say."""
 
@@ -303,7 +316,15 @@ class MeasuredLosses:
     # What it comes to
 
     def measured(self) -> Iterator[Measured]:
-        """Per operator, and at the sinks."""
+        """Per operator, and at the sinks; and what one of many has lost, where the failures of others excuse that."""
+        whole = [*self._of_inputs(), *self._of_states(), self._at_the_sinks()]
+        yield from whole
+        over = {(one.what, one.where) for one in whole if is_over(one)}
+        for name, one in (*self._of_channels(), *self._of_slices()):
+            if is_over(one) and (one.what, name) not in over:
+                yield one
+
+    def _of_inputs(self) -> Iterator[Measured]:
         bound = self._bound
         for name in self._topology.stages:
             ups = {operator_of(up) for slice_id in self._slices(name) for up in self._topology.upstream(slice_id)}
@@ -315,46 +336,51 @@ class MeasuredLosses:
             )
             allowed = bound.l * share + bound.gamma * sum(self.share_of(up) for up in ups)
             yield Measured("inputs lost", name, failed, float(lost), allowed)
-        yield from self._of_states()
-        yield self._at_the_sinks()
-        # What one of many has lost is not excused by the failures of others.
-        yield from filter(is_over, self._of_channels())
 
-    def _of_channels(self) -> Iterator[Measured]:
+    def _of_channels(self) -> Iterator[tuple[str, Measured]]:
+        """By the failures of their own ends; with the operator, or the sinks, of which each is a part."""
         for to in self._topology.slices:
-            what = "outputs lost" if self._topology.role(to) is Role.SINK else "inputs lost"
+            what, name = AT_SINKS if self._topology.role(to) is Role.SINK else ("inputs lost", operator_of(to))
             for up in self._topology.upstream(to):
                 channel = channel_name(up, to)
                 failed = max(sum(self.failures(end).values()) for end in (up, to))
                 allowed = self._bound.gamma * self.share(up) + self._bound.l * self.share(to)
-                yield Measured(what, channel, failed, float(len(self.missing[channel][0])), allowed)
+                yield name, Measured(what, channel, failed, float(len(self.missing[channel][0])), allowed)
 
-    def _of_states(self) -> Iterator[Measured]:
-        bound = self._bound
-        divergences: dict[str, float] = {}
-        allowances: dict[str, float] = {}
-        excuses: dict[str, float] = {}
-        losses: dict[tuple[str, int], list[float]] = {}
+    def _of_slices(self) -> Iterator[tuple[str, Measured]]:
+        """The states of copies, by their own failures."""
+        for slice_id, off in self._off.items():
+            failed, allowed = sum(self.failures(slice_id).values()), self._bound.theta * self.share(slice_id)
+            yield operator_of(slice_id), Measured(STATE_OFF, slice_id, failed, off.by, allowed + off.moved)
+
+    @cached_property
+    def _off(self) -> Mapping[str, _Off]:
+        """Of each slice with a state, where anybody holds it."""
+        found: dict[str, _Off] = {}
         for slice_id, state in self._states.items():
-            name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
+            survivors = self._run.survivors(slice_id)
             if not survivors:
                 continue
-            apart = max(state.apart(survivor.state) for survivor in survivors)
-            divergences[name] = divergences.get(name, 0.0) + apart
+            by = max(state.apart(survivor.state) for survivor in survivors)
             missing, alpha = self._lost_inputs(slice_id), state.operator.alpha or 0.0
             if compensates(state.operator):
                 # It makes up for what may be lost, whether it is or not.
-                moved = alpha * max(len(missing), bound.l * self.share(slice_id))
+                found[slice_id] = _Off(by, alpha * max(len(missing), self._bound.l * self.share(slice_id)), 0.0)
             else:
                 # Alpha is the operator's word, and a large one must not excuse what else was lost. In this order a
                 # distance that is no number excuses nothing.
                 moved = min(state.without(missing), alpha * len(missing))
-                excuses[name] = excuses.get(name, 0.0) + moved
-            allowances[name] = allowances.get(name, 0.0) + moved
-            if len(self._slices(name)) > 1:
-                failed, allowed = sum(self.failures(slice_id).values()), bound.theta * self.share(slice_id) + moved
-                yield from filter(is_over, [Measured(STATE_OFF, slice_id, failed, apart, allowed)])
-            by_failure = list(self._by_failure(slice_id, state))
+                found[slice_id] = _Off(by, moved, moved)
+        return found
+
+    def _of_states(self) -> Iterator[Measured]:
+        bound = self._bound
+        wholes: dict[str, _Off] = {}
+        losses: dict[tuple[str, int], list[float]] = {}
+        for slice_id, off in self._off.items():
+            name = operator_of(slice_id)
+            wholes[name] = wholes.get(name, _Off(0.0, 0.0, 0.0)).with_(off)
+            by_failure = list(self._by_failure(slice_id, self._states[slice_id]))
             yield from (one for _, one in by_failure)
             for window, one in dict(by_failure).items():
                 losses.setdefault((name, window), []).append(one.amount)
@@ -363,9 +389,9 @@ class MeasuredLosses:
                 allowed = bound.theta * self.share_of(name, window)
                 where = self._in_window(name, window)
                 yield Measured("state lost", where, self._failed(name, window), sum(lost), allowed)
-        for name, divergence in divergences.items():
-            allowed = bound.theta * self.share_of(name) + allowances[name]
-            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed, excuses.get(name, 0.0))
+        for name, off in wholes.items():
+            allowed = bound.theta * self.share_of(name) + off.moved
+            yield Measured(STATE_OFF, name, self._failed(name), off.by, allowed, off.excused)
 
     def _by_failure(self, slice_id: str, state: _State) -> Iterator[tuple[int, Measured]]:
         """Window, and what had been taken into a state and was lost in it, after each failure."""
