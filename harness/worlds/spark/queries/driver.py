@@ -259,7 +259,11 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
 
 
 def _started(query: Query, output: DataFrame, run: QueryRun, take: Take) -> StreamingQuery:
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    if TYPE_CHECKING:
+        from pyspark.sql.streaming.readwriter import DataStreamWriter
+    else:
+        # In 3.3 that is a module, and since then a package, which does not say that these are to be had of it.
+        from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
     if query.write is None:
         written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(take)
