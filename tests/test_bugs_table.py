@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from importlib import import_module
 
 import pytest
 
@@ -36,7 +37,11 @@ def test_is_told_of_in_a_section_of_its_own_with_where_it_is_reported_and_how_to
     assert section is not None
     for report in bug.reports:
         assert report.address in section[1]
-    assert f"{bug.make.__module__}:affected" in section[1]
+    module = bug.make.__module__
+    certified = re.search(rf"streamproof certify {re.escape(module)}:(\w+) --claim {bug.claim}", section[1])
+    assert certified is not None
+    query = getattr(import_module(module), certified[1])()
+    assert query.describe() == bug.make(bug.affected).describe()
 
 
 @EACH

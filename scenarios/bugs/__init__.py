@@ -2,7 +2,7 @@
 shows nothing on one where it is corrected. docs/bugs.md tells of each.
 
 `tox -e bugs` tries them. The query of each can be certified without being told where to look:
-`streamproof certify streamproof.scenarios.bugs.iceberg_file_names:affected --claim exactly-once`.
+`streamproof certify streamproof.scenarios.bugs.iceberg_file_names:repeats_file_names --claim exactly-once`.
 """
 
 from __future__ import annotations

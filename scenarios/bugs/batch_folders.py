@@ -3,14 +3,13 @@ batch that comes again over what is there of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...harness.contracts.query import RunFolders
+from ..subjects.files import LINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-LINE: Final = "seq LONG, key STRING, value STRING"
 
 
 def batch_folder(batch: int, folders: RunFolders) -> str:

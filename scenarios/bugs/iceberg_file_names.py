@@ -13,6 +13,7 @@ from ...faults.crash import crash
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.core.addresses import DRIVER, Moment, Point, Side
 from ...harness.core.verdicts import Anomaly
+from ..subjects.files import lines
 from ..workloads import words
 from .line import RealBug, Release, Report
 
@@ -30,7 +31,7 @@ _CATALOG: Final = {
 }
 
 
-def table_of(spark: SparkSession, folders: RunFolders) -> str:
+def table_in_iceberg(spark: SparkSession, folders: RunFolders) -> str:
     """The table's name, in a catalog of the run's own, which lies beside the rest that the run stores."""
     catalog = f"of_{folders.label.replace('-', '_')}"
     for name, value in {**_CATALOG, ".warehouse": str(folders.sink)}.items():
@@ -38,27 +39,23 @@ def table_of(spark: SparkSession, folders: RunFolders) -> str:
     return f"{catalog}.db.lines"
 
 
-def lines(frame: DataFrame) -> DataFrame:
-    return frame.select("seq", "key", "value")
-
-
-def into_table(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+def into_iceberg(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
     spark = rows.sparkSession
-    table = table_of(spark, folders)
+    table = table_in_iceberg(spark, folders)
     spark.sql(f"CREATE TABLE IF NOT EXISTS {table} (seq BIGINT, key STRING, value STRING) USING iceberg")
     return rows.writeStream.format("iceberg").option("path", table)
 
 
-def from_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
-    return spark.table(table_of(spark, folders))
+def from_iceberg(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.table(table_in_iceberg(spark, folders))
 
 
 def iceberg_sink(release: Release) -> Query:
     return Query(
         lines,
         name="iceberg-sink",
-        write=into_table,
-        read=from_table,
+        write=into_iceberg,
+        read=from_iceberg,
         packages=release.packages,
         spark=release.spark,
         batch_events=BATCH,
@@ -87,6 +84,6 @@ BUG: Final = RealBug(
 )
 
 
-def affected() -> Query:
+def repeats_file_names() -> Query:
     """As `streamproof certify` takes it."""
     return iceberg_sink(BUG.affected)

@@ -54,6 +54,6 @@ BUG: Final = RealBug(
 )
 
 
-def affected() -> Query:
+def keeps_both_tries() -> Query:
     """As `streamproof certify` takes it."""
     return by_arrival(BUG.affected)

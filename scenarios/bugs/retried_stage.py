@@ -35,7 +35,7 @@ def salt(key: str) -> int:
     return random.randrange(SALTS)
 
 
-def spread(frame: DataFrame) -> DataFrame:
+def salted_apart(frame: DataFrame) -> DataFrame:
     """Every row once, wherever it comes to lie. What gives the rows away is three tasks, and so is on each executor."""
     from pyspark.sql import functions as f
 
@@ -46,7 +46,7 @@ def spread(frame: DataFrame) -> DataFrame:
 def salted_folders(release: Release) -> Query:
     into = foreach_batch(write_batch, read_batches, name="salted-folders", spark=release.spark, batch_events=BATCH)
     return Query(
-        spread,
+        salted_apart,
         name=into.name,
         write=into.write,
         read=into.read,
@@ -72,6 +72,6 @@ BUG: Final = RealBug(
 )
 
 
-def affected() -> Query:
+def makes_other_rows_again() -> Query:
     """As `streamproof certify` takes it."""
     return salted_folders(BUG.affected)
