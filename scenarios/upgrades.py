@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pyspark.sql import functions as f
 from ..harness.contracts.query import Query, Read, RunFolders, Write
 from ..harness.contracts.query_parts import processor
 from ..harness.core.workload import Workload
+from ..harness.install.python_versions import has_module
 from ..harness.judging.shapes import OutputMode
 from ..harness.upgrading.outcomes import Basis, UpgradeOutcome
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-elif find_spec("pyspark.sql.streaming.stateful_processor"):
+elif has_module("pyspark.sql.streaming.stateful_processor"):
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 else:
     # Before 4.0 there is none, and what else is here is of use all the same.

@@ -79,14 +79,26 @@ def _compile(spark: Spark, java: Java, imported_from: Path, target: Path, enviro
         raise OwnFailure(f"the source of events cannot be compiled for Spark {spark.version}: {said}")
 
 
+def _compiled(jvm: Any) -> dict[str, bytes]:
+    """The classes by their names."""
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    if "getBytecodes" in dir(compiler):
+        compiler.cook(_text())
+        return {str(name): bytes(code) for name, code in compiler.getBytecodes().items()}
+    # That of Spark 3.3 keeps what it makes to itself, and gives it a step below.
+    janino = jvm.org.codehaus.janino
+    parser = janino.Parser(janino.Scanner(None, jvm.java.io.StringReader(_text())))
+    known = janino.ClassLoaderIClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    made = janino.UnitCompiler(parser.parseAbstractCompilationUnit(), known).compileUnit(True, True, True)
+    return {str(one.getThisClassName()): bytes(one.toByteArray()) for one in made}
+
+
 def main(target: str) -> None:
     from pyspark.java_gateway import launch_gateway
 
     gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     try:
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook(_text())
-        classes = {str(name): bytes(code) for name, code in compiler.getBytecodes().items()}
+        classes = _compiled(gateway.jvm)
     finally:
         gateway.shutdown()
     with zipfile.ZipFile(target, "w") as jar:

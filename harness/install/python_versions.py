@@ -6,6 +6,7 @@ told apart. Of another interpreter the harness asks the same in `spark_choice`.
 
 from __future__ import annotations
 
+import importlib.util
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -22,3 +23,11 @@ def python_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def has_module(name: str) -> bool:
+    """Whether there is one to import. What is a package in one release of pyspark is a plain module in another."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,6 +11,7 @@ from pyspark.sql import Row
 
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.contracts.query_parts import pandas_with_state, processor
+from ...harness.install.python_versions import has_module
 from . import sqlite
 from .inputs import BATCH
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.streaming.state import GroupState
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-elif find_spec("pyspark.sql.streaming.stateful_processor"):
+elif has_module("pyspark.sql.streaming.stateful_processor"):
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 else:
     # Before 4.0 there is none, and what else is here is of use all the same.

@@ -193,7 +193,7 @@ def certified(tried: TriedQuery, version: str, home: Path, minutes: float, whole
         )
     except StreamproofError as error:
         print(f"{name} on {version}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole, _today())
+        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole, today())
     return _cell(tried, found, round(time.monotonic() - began), whole)
 
 
@@ -209,14 +209,14 @@ def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cel
         spark=certificate.versions["spark"],
         seconds=seconds,
         whole=whole,
-        on=_today(),
+        on=today(),
         anomaly="" if shown is None else shown.anomaly,
         wanted_anomaly=tried.anomaly,
         must_recover=tried.recovers,
     )
 
 
-def _today() -> str:
+def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 

@@ -106,6 +106,8 @@ class _Names:
     """What Scala means by Seq."""
     cleaned_batch: str = "$1.batchId()"
     """The batch with which `cleanUpLastExecutedMicroBatch` is called."""
+    succeeded: str = "!$0.isFailed()"
+    """Whether no failure was noted in a task's context."""
 
 
 def _log(names: _Names, point: Point, cls: str) -> Hook:
@@ -236,7 +238,7 @@ def _hooks(names: _Names) -> tuple[Hook, ...]:
             key='(batch == null ? null : batch + "/" + $0.stageId() + "/" + $0.partitionId())',
             bindings=(f"batch:String = $0.getLocalProperty({_BATCH})",),
             # Called for a task that failed, too.
-            condition="!$0.isFailed()",
+            condition=names.succeeded,
         ),
     )
 
@@ -245,6 +247,23 @@ _START: Final = ("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)")
 _FLAT: Final = _Names(logs=_STREAMING, execution=_STREAMING, sinks=_STREAMING)
 """Before 4.1, all is in one package."""
 _SCALA_2_12: Final = replace(_FLAT, seq="scala.collection.Seq", cleaned_batch="$0.currentBatchId()")
+_OLD_CONTEXT: Final = replace(_SCALA_2_12, succeeded="$0.failureCauseOpt.isEmpty()")
+_NO_CLEANUP: Final = tuple(hook for hook in _hooks(_OLD_CONTEXT) if hook.point is not Point.CLEANUP)
+"""In 3.3 that is no method of its own, but a part of the one that plans the next batch."""
+_3_3: Final = SparkVersion(
+    "3.3",
+    "3.3.2",
+    _START,
+    (*_NO_CLEANUP, *_SOURCE_IN_JAVA),
+    source_in_java=True,
+    lacks=(
+        "applyInPandasWithState",
+        "data sources and sinks in Python (DataSource)",
+        "functions in Python that Spark's workers run (its pyspark cannot send those of Python 3.11)",
+        "transformWithState",
+        "transformWithStateInPandas",
+    ),
+)
 _3_5: Final = SparkVersion(
     "3.5",
     "3.5.9",
@@ -261,7 +280,7 @@ _4_2: Final = SparkVersion("4.2", "4.2.0", _START, _hooks(_Names()))
 _4_3: Final = SparkVersion("4.3", "4.3.0", _START, _hooks(_Names()))
 
 SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType(
-    {one.number: one for one in (_3_5, _4_0, _4_1, _4_2, _4_3)}
+    {one.number: one for one in (_3_3, _3_5, _4_0, _4_1, _4_2, _4_3)}
 )
 
 

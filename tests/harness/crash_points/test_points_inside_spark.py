@@ -287,7 +287,9 @@ class TestVersions:
     @pytest.mark.parametrize("version", SUPPORTED.values(), ids=list(SUPPORTED))
     def test_have_the_same_points_but_for_those_of_a_source_that_speaks_for_itself(self, version: SparkVersion) -> None:
         of_source = OF_THE_SOURCE if version.source_in_java else frozenset()
-        assert {hook.point for hook in version.hooks} == {hook.point for hook in VERSION.hooks} | of_source
+        # In 3.3 it is no method of its own.
+        missing = {Point.CLEANUP} if version.number == "3.3" else set()
+        assert {hook.point for hook in version.hooks} == {hook.point for hook in VERSION.hooks} - missing | of_source
         text = script(version, ANYWHERE, "secret", "driver", 1)
         assert [rule for rule in re.findall(r"^RULE (source-\S+ \S+)$", text, re.MULTILINE) if "log" not in rule] == (
             ["source-latest before", "source-partitions before", "source-commit before", "source-commit after"]

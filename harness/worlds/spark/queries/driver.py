@@ -248,7 +248,7 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
     reader = spark.read if run.as_batch else spark.readStream
     name, options = reading(run.source_plan, supported(spark.version).source_in_java)
     given = reader.format(name).options(**options).load()
-    given = given.withColumn("timestamp", f.timestamp_millis("time"))
+    given = given.withColumn("timestamp", f.expr("timestamp_millis(time)"))
     if not query.schema:
         return given
     parsed = given.select(f.from_json("value", query.schema).alias("row"), "seq", "timestamp")
@@ -259,8 +259,11 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
 
 
 def _started(query: Query, output: DataFrame, run: QueryRun, take: Take) -> StreamingQuery:
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    if TYPE_CHECKING:
+        from pyspark.sql.streaming.readwriter import DataStreamWriter
+    else:
+        # In 3.3 that is a module, and since then a package, which does not say that these are to be had of it.
+        from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
     if query.write is None:
         written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(take)

@@ -32,9 +32,7 @@ from pyspark.sql.types import (
     DataType,
     MapType,
     StructType,
-    TimestampNTZType,
     UserDefinedType,
-    YearMonthIntervalType,
 )
 
 from ....core.model import Value
@@ -138,7 +136,7 @@ def _decimal(value: Decimal, kind: DataType | None) -> Value:
 
 
 def _datetime(value: datetime, kind: DataType | None) -> Value:
-    if value.tzinfo is None and (kind is None or isinstance(kind, TimestampNTZType)):
+    if value.tzinfo is None and (kind is None or isinstance(kind, _WITHOUT_ZONE)):
         return {"$timestamp_ntz": value.isoformat()}
     # PySpark gives an instant in the time zone of the process, where an hour a year comes twice.
     return {"$timestamp": value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"}
@@ -207,8 +205,14 @@ def _in_variant(value: Any) -> Value:
     return [_in_variant(one) for one in value] if isinstance(value, list) else _value(value, None)
 
 
-_INTERVALS: tuple[type, ...] = (YearMonthIntervalType, getattr(types, "CalendarIntervalType", YearMonthIntervalType))
+def _known(*names: str) -> tuple[type, ...]:
+    """Those of the types that this pyspark knows."""
+    return tuple(getattr(types, name) for name in names if hasattr(types, name))
+
+
+_INTERVALS = _known("YearMonthIntervalType", "CalendarIntervalType")
 """Those that PySpark cannot collect."""
+_WITHOUT_ZONE = _known("TimestampNTZType")
 
 _CANONICAL: Mapping[type, _Canonical] = {
     type(None): _itself,

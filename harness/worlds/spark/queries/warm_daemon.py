@@ -5,15 +5,14 @@ Spark runs it as a module, `settings.DAEMON_MODULE` (`spark.python.daemon.module
 
 from __future__ import annotations
 
-import importlib.util
-
 import pyarrow  # noqa: F401
 import pyspark.sql.types  # noqa: F401
 from pyspark import daemon
 
 from ....crash_points.inside_python.following import followed_each
+from ....install.python_versions import has_module
 
-if importlib.util.find_spec("pyspark.sql.streaming.datasource"):
+if has_module("pyspark.sql.streaming.datasource"):
     from . import python_source  # noqa: F401
 
 if __name__ == "__main__":

@@ -1,0 +1,26 @@
+"""Bugs of Spark and its connectors that were released, each with a schedule that shows it on a release that has it and
+shows nothing on one where it is corrected. docs/bugs.md tells of each.
+
+`tox -e bugs` tries them. The query of each can be certified without being told where to look:
+`streamproof certify streamproof.scenarios.bugs.iceberg_file_names:repeats_file_names --claim exactly-once`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...harness.core.errors import UnknownName
+from . import iceberg_file_names, random_job_ids, retried_stage
+from .line import RealBug, Release, Report
+
+__all__ = ["BUGS", "RealBug", "Release", "Report", "real_bug"]
+
+BUGS: Final[tuple[RealBug, ...]] = (iceberg_file_names.BUG, random_job_ids.BUG, retried_stage.BUG)
+
+
+def real_bug(name: str) -> RealBug:
+    """Raises UnknownName."""
+    for one in BUGS:
+        if one.name == name:
+            return one
+    raise UnknownName("bug", name, [one.name for one in BUGS])

@@ -1,0 +1,58 @@
+"""What stands in the list of real bugs: the query that meets one, the releases that have it and have it no more, and
+the schedule that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...harness.contracts.query import Query
+from ...harness.contracts.scenario import Scenario
+from ...harness.core.guarantees import Guarantee, exactly_once
+from ...harness.core.quantities import Duration, seconds
+from ...harness.core.schedule import Schedule
+from ...harness.core.verdicts import Anomaly
+from ...harness.core.workload import Workload
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a query runs on."""
+
+    name: str
+    """Of what has the bug, or has it no more, with its number."""
+    spark: str
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a bug is reported, or its correction."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class RealBug:
+    """One that was released, and corrected in a later release."""
+
+    name: str
+    what: str
+    """What went wrong, in few words."""
+    reports: tuple[Report, ...]
+    affected: Release
+    fixed: Release
+    make: Callable[[Release], Query]
+    """The same query on either, which is right where the bug is not."""
+    workload: Workload
+    schedule: Schedule
+    """Shows it each time. It is the smallest that does."""
+    anomalies: frozenset[Anomaly]
+    """As what it shows itself on the affected release."""
+    claim: Guarantee = exactly_once()
+    deadline: Duration = seconds(600)
+
+    def scenario(self, release: Release) -> Scenario:
+        """The schedule on that release. Raises what making its query raises."""
+        return Scenario(self.make(release), self.workload, self.schedule, claims=[self.claim], deadline=self.deadline)
