@@ -128,6 +128,8 @@ IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
     "has run the query before. Real kills forget it too."
 )
+ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
+AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
     f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
@@ -306,6 +308,7 @@ class _Campaign:
                     write_points(state.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
                 check_measured(self.request.claims, History(references, ()), query.shape)
+                state.not_covered.append(ALWAYS_WRONG if query.read is None else AS_READ)
                 state.not_covered += not_measured(self.request.claims, query.key)
                 note_unpassed_hooks(state, query, lives[0])
                 if watched_inside:

@@ -61,7 +61,7 @@ from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, LaneStore, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
-from .seen_outside import written_elsewhere
+from .seen_outside import of_any_run, written_elsewhere
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -507,11 +507,11 @@ class Lane:
         if life is None:
             return
         if not said.elsewhere:
-            life.noted.append(read_noted(said.content))
+            life.noted.append(of_any_run(read_noted(said.content), self.folders.label))
         elif said.elsewhere not in self._elsewhere:
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
-            life.noted.append(written_elsewhere(said.elsewhere))
+            life.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
 
     # What the relay asks, in the loop
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
+
+import msgspec
 
 from ..contracts.query import Query
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
@@ -35,12 +38,30 @@ def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:
     )
 
 
+def of_any_run(noted: Noted, label: str) -> Noted:
+    """Without the label of the run: what has that in its name is called the same in every run, and can be accepted."""
+    named = (msgspec.structs.replace(one, target=one.target.replace(label, "*")) for one in noted.effects)
+    return msgspec.structs.replace(noted, effects=tuple(named)) if label else noted
+
+
 def written_elsewhere(path: str) -> Noted:
     """Of a file that Spark writes on one of Hadoop's file systems; what is made there until it is all there goes by the
-    folder that it is meant for."""
+    folder that it is meant for. Or of a database that it connects to, by its JDBC URL."""
+    if path.startswith(_JDBC):
+        return Noted((OutsideEffect("connection", _without_login(path)[:LONGEST], IN_SPARK),))
     folder = path.removeprefix("file:").partition("/_temporary/")[0].partition("/.spark-staging-")[0]
     target = folder if folder != path.removeprefix("file:") else folder.rpartition("/")[0]
     return Noted((OutsideEffect("file", shortened(target)[:LONGEST], IN_SPARK),))
+
+
+_JDBC: Final = "jdbc:"
+
+
+def _without_login(url: str) -> str:
+    """A JDBC URL without what may be secret in it: settings, and who logs in."""
+    place = re.split(r"[?;]", url, maxsplit=1)[0]
+    before, login, place_itself = place.rpartition("@")
+    return f"{':'.join(before.split(':')[:2])}:…@{place_itself}" if login else place
 
 
 def unannounced_of(lives: Sequence[Attempt]) -> int:

@@ -149,6 +149,9 @@ class Effects:
                 frame = frame.f_back
             for target in filter(None, targets(arguments)):
                 self._note(event, kind, target, frame)
+            if event == "os.rename" and (old := _path(arguments[0], arguments[2])):
+                # The old name goes.
+                self._note("os.remove", kind, old, frame)
         finally:
             self._within.busy = False
 

@@ -18,7 +18,8 @@ from .names import place_in
 from .tracing import Tracer
 from .watching import Watching, read_watching
 
-_IMPORT: Final = "import"
+_IMPORT: Final = "its import"
+"""A place in the user's code that is no line: what C does while modules are imported."""
 
 
 class Noted(msgspec.Struct, frozen=True):

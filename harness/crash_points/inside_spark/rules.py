@@ -30,7 +30,8 @@ def script(
     inside: Sequence[str] | None = None,
 ) -> str:
     """The rules for `points`, or for all that are known, and for `own` hooks. Where there are folders that files are
-    to be `inside` of, what is written elsewhere is said in passing. It holds the token: keep it private.
+    to be `inside` of, what is written elsewhere is said in passing, and which databases are connected to. It holds the
+    token: keep it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -49,6 +50,7 @@ def script(
         rules.extend(_rules(hook, f"{hook.point} {number}"))
     if inside is not None:
         rules.extend(_elsewhere(method, path, inside) for method, path in _WRITES)
+        rules.append(_connected(inside))
     return "\n".join(rules)
 
 
@@ -113,6 +115,20 @@ DO
   announcer.accept("elsewhere " + path)
 ENDRULE
 """
+# A driver gives null for a database that is none of its own.
+_CONNECTED = """\
+RULE elsewhere connect
+INTERFACE java.sql.Driver
+METHOD connect(java.lang.String, java.util.Properties)
+AT EXIT
+BIND
+  due:boolean = $! != null && {outside};
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF due && announcer != null
+DO
+  announcer.accept("elsewhere " + $1)
+ENDRULE
+"""
 _PATH = "org.apache.hadoop.fs.Path"
 _WRITES = (
     (
@@ -131,6 +147,12 @@ def _elsewhere(method: str, path: str, inside: Sequence[str]) -> str:
     known = (json.dumps(f"file:{folder}/") for folder in inside if folder.isascii())
     outside = " && ".join(f"!path.startsWith({folder})" for folder in known) or "true"
     return _ELSEWHERE.format(name=method.partition("(")[0], method=method, path=path, outside=outside)
+
+
+def _connected(inside: Sequence[str]) -> str:
+    """Of databases in files of the folders, each operation is seen."""
+    known = (json.dumps(f"{folder}/") for folder in inside if folder.isascii())
+    return _CONNECTED.format(outside=" && ".join(f"$1.indexOf({folder}) < 0" for folder in known) or "true")
 
 
 def _start(version: SparkVersion, place: Endpoint, head: str) -> str:

@@ -875,6 +875,11 @@ def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 
 
+def test_what_says_what_is_right_is_said(certify: Callable[..., Certified]) -> None:
+    certificate = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(runs=1, kills=0)).certificate
+    assert campaign.AS_READ in certificate.not_covered
+
+
 @pytest.mark.parametrize(
     ("faults", "said"),
     [

@@ -10,7 +10,7 @@ from certified import unsealed
 from profiles import FIVE, life
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
-from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of, written_elsewhere
+from streamproof.harness.certifying.seen_outside import of_any_run, unannounced_of, uncut_of, written_elsewhere
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -80,3 +80,27 @@ def test_it_comes_first_of_what_is_not_covered() -> None:
     said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((LOG,)))]))))
     assert said[0].startswith("Cut by no crash: file /var/log/x; the query's code does this in sinks.write:17, 1 time")
     assert 'accepts=("file /var/log/x",)' in said[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("jdbc:derby:/var/lib/rows;create=true;password=x", "jdbc:derby:/var/lib/rows"),
+        ("jdbc:postgresql://db:5432/rows?user=me&password=x", "jdbc:postgresql://db:5432/rows"),
+        ("jdbc:mysql://me:x@db/rows", "jdbc:mysql:…@db/rows"),
+        ("jdbc:oracle:thin:me/x@db:1521:rows", "jdbc:oracle:…@db:1521:rows"),
+    ],
+)
+def test_a_database_that_spark_connects_to_is_an_effect_without_who_logs_in(url: str, named: str) -> None:
+    (effect,) = written_elsewhere(url).effects
+    assert (effect.kind, effect.target) == ("connection", named)
+
+
+def test_what_has_the_runs_label_in_its_name_is_called_the_same_in_every_run_and_so_can_be_accepted() -> None:
+    lives = [
+        noting(of_any_run(Noted((OutsideEffect("file", f"/data/{label}-0", "sinks.write:17"),)), label))
+        for label in ("one-lane-0", "one-lane-1")
+    ]
+    (found,) = uncut_of(query(), lives)
+    assert found.name == "file /data/*-0"
+    assert [one.accepted for one in uncut_of(query(accepts=[found.name]), lives)] == [True]

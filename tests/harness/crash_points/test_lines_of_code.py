@@ -545,6 +545,8 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], se
             {("file", "other/x", 1), ("file", "other/y", 1)},
         ),
         ("os.remove('other/there')", {("file", "other/there", 1)}),
+        ("os.rename('other/there', 'run/in')", {("file", "other/there", 1)}),
+        ("open('x', 'w').close()\nos.rename('x', 'run/in')", set()),
         ("os.utime('other/there')", {("file", "other/there", 1)}),
         ("os.symlink('../other', 'run/way')\nopen('run/way/z', 'w').close()", {("file", "other/z", 1)}),
     ],

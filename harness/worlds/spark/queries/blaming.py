@@ -52,8 +52,14 @@ def shortened_error(text: str, lines: int = 12) -> str:
     kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
     last = kept[tracebacks[-1] + 1 :] if tracebacks else []
-    raised = next((line for line in last if not line[0].isspace()), None)
+    # What Spark quotes of a worker that could not begin, it indents.
+    margin = _margin(kept[tracebacks[-1]]) if tracebacks else 0
+    raised = next((line for line in last if _margin(line) <= margin), None)
     if raised is None:
         return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
     frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
-    return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
+    return raised.strip() + _where((frame[1], frame[2]) for frame in frames if frame is not None)
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,38 @@
+"""What is said of an error of the user's code, out of all that Spark says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamproof.harness.worlds.spark.queries.blaming import shortened_error
+
+IN_A_TASK = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage failure
+\tat org.apache.spark.scheduler.DAGScheduler.failJob(DAGScheduler.scala:1)
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/work/my_sinks.py", line 7, in add
+    raise ValueError("no")
+ValueError: no
+"""
+BEFORE_ITS_FIRST_TASK = """\
+Job aborted due to stage failure: Lost task 0.0 in stage 0.0 (TID 1):
+Error from python worker:
+  Traceback (most recent call last):
+    File "/work/my_daemon.py", line 14, in <module>
+      import my_package
+  ModuleNotFoundError: No module named 'my_package'
+PYTHONPATH was:
+  /opt/spark/python
+\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (IN_A_TASK, "ValueError: no (/work/my_sinks.py, line 7)"),
+        (BEFORE_ITS_FIRST_TASK, "ModuleNotFoundError: No module named 'my_package' (/work/my_daemon.py, line 14)"),
+    ],
+)
+def test_an_error_is_what_was_raised_and_where(text: str, said: str) -> None:
+    assert shortened_error(text) == said
