@@ -13,7 +13,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of O and of T at least once.
 
     For each derivation of an input that an execution without failures takes into a state, the surviving incarnation's
-    lineage has it; for each that it makes an output of, the recorder took that output at least once. What belongs to an
+    lineage has it; for each that it makes an output of, the recorder took that output at least once; where inputs come
+    again in another order, it is what that order gives. What belongs to an
     output by the operator's window, and is missing from each copy of it, comes again while it is in the window: what
     came late is not lost. A checkpoint gives back the state that it was taken of. Decidable only after the end of the
     input and quiescence. UNKNOWN where outputs or rows of state are wrong, since the records do not say then what they
@@ -22,7 +23,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     collation = case.collation
     found = seen(collation.unfaithful)
     if not collation.doubt and not collation.incomplete:
-        found = seen(collation.lost_state, collation.lost_output, collation.forgotten) + found
+        found = seen(*collation.lost_in_order) + found
     unclear = neither_lost_nor_doubled(case)
     if unclear is None and collation.phantoms.count:
         wrong = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"

@@ -23,7 +23,7 @@ from .contiguity import Flaw, find_flaws
 from .expected import Expected
 from .long_lineages import compared
 from .made import derivations_of, is_long
-from .ordering import as_ordered, find_unmerged
+from .ordering import as_ordered, find_unmerged, in_its_order, order_matters
 from .proven_faults import Faults
 from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
@@ -255,6 +255,14 @@ class CollatedSlices:
         return tally(Anomaly.LOST_INPUT, len(found), map(self._story.lacking, found))
 
     @lazily
+    def lost_in_order(self) -> tuple[Tally, ...]:
+        lost = self.lost_state, self.lost_output, self.forgotten
+        if order_matters(self.reexecution) or not any(tally.count for tally in lost):
+            return lost
+        other = _InItsOrder(self._history, self.reexecution, self._expect, self.observables)
+        return other.lost_state, other.lost_output, self.forgotten
+
+    @lazily
     def _lacking(self) -> Sequence[Lacking]:
         return find_lacking(self.reexecution, self.wanted)
 
@@ -312,6 +320,14 @@ class CollatedSlices:
     def unmerged(self) -> Tally:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
+
+
+class _InItsOrder(CollatedSlices):
+    """By what the order of the run should have come to."""
+
+    @lazily
+    def wanted(self) -> Expected:
+        return in_its_order(self.reexecution, self._expected)
 
 
 def _along_with(counted: Tally, more: Sequence[Evidence]) -> Tally:

@@ -79,6 +79,11 @@ class Collation(Protocol):
         """Of those, the ones that nobody took again though they were in the window still."""
 
     @property
+    def lost_in_order(self) -> tuple[Tally, ...]:
+        """What final states, outputs and windows lack of what the order of the run should have come to: an operator may
+        make nothing of an input that comes again late, of which it makes something in another order."""
+
+    @property
     def passed_over(self) -> Tally:
         """Pieces of channels that a receiver passed over without a crash."""
 
@@ -158,3 +163,8 @@ class CollatedQuery(Findings):
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
+
+    @property
+    def lost_in_order(self) -> tuple[Tally, ...]:
+        """It cannot be executed in another order."""
+        return self.lost_state, self.lost_output, self.forgotten

@@ -35,9 +35,12 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     What is made of an input is what those make of it whose states are T. If none of them has it, it is what the last
     incarnation made that took it; if none did, what one execution without failures makes.
     """
+    return in_its_order(rerun, expected) if order_matters(rerun) else expected
+
+
+def in_its_order(rerun: Reexecution, expected: Expected) -> Expected:
+    """The same, also where one execution without failures would tell it, of inputs that come in their order."""
     topology = rerun.topology
-    if not order_matters(rerun):
-        return expected
     taken: dict[str, OutputsMade] = {}
     channels: dict[str, OutputsMade] = {}
 

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.error_text import described_error
-from ..core.errors import InvalidScheme, OwnFailure, StreamproofError
+from ..core.errors import InvalidOperator, InvalidScheme, OwnFailure, StreamproofError
+from ..core.model import operator_of
 from .coordinator import CoordinatorSpec
 
 if TYPE_CHECKING:
@@ -17,15 +18,27 @@ _OURS: Final = __name__.partition(".")[0]
 
 
 def blame(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None:
-    """Raises InvalidScheme where what was raised, which nobody raises on purpose, comes of a scheme's own code: a slice
-    that is made of nothing but streamproof's mechanisms fails by a mistake of ours."""
+    """Raises InvalidScheme where what was raised, which nobody raises on purpose, comes of a scheme's own code, and
+    InvalidOperator where a mechanism of streamproof's failed by what an operator has told it: a slice that is made of
+    nothing but streamproof's own fails by a mistake of ours."""
     if isinstance(error, StreamproofError) and type(error) is not OwnFailure:
         return
     names = list(dict.fromkeys(_of_others(spec)))
     if not names:
+        _blame_operator(spec, error)
         return
     said = str(error) if isinstance(error, OwnFailure) else described_error(error)
     raise InvalidScheme(f"{spec.slice_id}, made of {', '.join(names)}, failed: {said}") from error
+
+
+def _blame_operator(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None:
+    stage = None if isinstance(spec, CoordinatorSpec) else spec.topology.stages.get(operator_of(spec.slice_id))
+    if stage is None or isinstance(error, OwnFailure) or _is_ours(type(stage.operator)):
+        return
+    name = type(stage.operator).__qualname__
+    raise InvalidOperator(
+        f"operator of {spec.slice_id} ({name}), or what it returned: {described_error(error)}"
+    ) from error
 
 
 class blamed:
@@ -54,5 +67,9 @@ def _of_others(spec: SliceSpec | CoordinatorSpec) -> Iterator[str]:
         while isinstance(part, partial):
             part = part.func
         one = part if hasattr(part, "__qualname__") else type(part)
-        if part is not None and one.__module__.partition(".")[0] != _OURS:
+        if part is not None and not _is_ours(one):
             yield one.__qualname__
+
+
+def _is_ours(one: Any) -> bool:
+    return bool(one.__module__.partition(".")[0] == _OURS)
