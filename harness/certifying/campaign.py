@@ -94,6 +94,7 @@ from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .reference_runs import open_lanes, run_references
+from .rejudging import check_trials
 from .request import CampaignRequest
 from .shrinking import crash_place
 from .waiting import Waiting
@@ -209,7 +210,8 @@ def go_on(
     what is left is tried, and the certificate is written anew.
 
     Raises NothingLeft where it came to its end, ScenarioChanged where query, input, Spark or streamproof are others
-    than those that it was begun with, RunFolderInUse where it is still going on, and what `certify` raises.
+    than those that it was begun with, AlteredCertificate where its trials are not what their runs come to,
+    RunFolderInUse where it is still going on, and what `certify` raises.
     """
     earlier = read_earlier(folder)
     certificate, asked = earlier.certificate, earlier.asked
@@ -223,6 +225,7 @@ def go_on(
     budget = budget or Budget()
     if why := nothing_left(earlier, budget.goes_on):
         raise NothingLeft(f"{folder}: nothing is left to do, since {why}")
+    check_trials(folder, certificate, registry.oracles)
     state = CampaignState(folder, claims, registry.oracles, budget, show, not_covered=[FIRST_ENTRY])
     state.go_on_from(earlier)
     request = CampaignRequest(query, workload, claims, registry, certificate.seed, asked.origin, asked.fed_from)

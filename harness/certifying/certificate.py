@@ -28,6 +28,7 @@ from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, St
 from ..core.guarantees import Guarantee
 from ..judging.statistics import Bound, KillSample
 from ..recording.claims_and_faults import SavedClaim
+from ..recording.described import check_described
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import more_said, page
 from .plan import Crash, CrashTrial, How, Victim
@@ -39,6 +40,8 @@ LOOK: Final = "certificate.html"
 """Drawn by who writes the certificate (see `drawing`), before it is sealed."""
 JOURNAL: Final = "campaign.jsonl"
 """In the folder of a campaign that is under way, or was interrupted. No certificate has one."""
+WITHOUT_FAILURES: Final = "runs/without-failures"
+"""How folders of runs are called that are no trials: those without failures, one for each part of a campaign."""
 _UNSEALED: Final = "0" * 64
 
 
@@ -190,6 +193,9 @@ class Certificate(msgspec.Struct, frozen=True):
     """Of the campaign, in order: one, unless it was continued."""
     more: More | None = None
     """None: nothing is left that more time would buy."""
+
+    def __post_init__(self) -> None:
+        check_described(self.workload, self.cluster)
 
     @property
     def exit_status(self) -> ExitStatus:

@@ -513,7 +513,8 @@ def _why_no_bound(draw: KillSample, plan: Sequence[Planned], sampled: Sequence[C
         return "nothing was drawn"
     if not all(0 <= place < len(plan) and not plan[place].split_brain for place in draw.places):
         return "the sample was drawn from crashes that were not planned as kills"
-    if KillSample.of(draw.population, draw.places, draw.size, draw.seed) != draw:
+    # Not drawn again where it is seen at once: a size can be any number.
+    if len(draw.drawn) != draw.size or KillSample.of(draw.population, draw.places, draw.size, draw.seed) != draw:
         return "what was drawn does not follow from the seed"
     wanted = Counter(plan[place].crash for place in draw.drawn)
     if any(trial.how is not How.KILL or len(trial.crashes) != 1 for trial in sampled):

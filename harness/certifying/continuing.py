@@ -32,12 +32,11 @@ from ..recording.folder import read_description, read_history
 from ..recording.history import History
 from ..recording.records import Offered, Record, Stamped, whose
 from .campaign_state import ALL_VIOLATED
-from .certificate import Asked, CampaignPart, Certificate, check_files, read_certificate
+from .certificate import WITHOUT_FAILURES, Asked, CampaignPart, Certificate, check_files, read_certificate
 from .conclusion import Planned, lines_of, real
 from .covering import NOT_EACH_TIME
 from .journal import is_under_way, read_journal
 from .plan import Crash, CrashTrial, How, Victim
-from .proving import WITHOUT_FAILURES
 from .subjects import QueryShape, load_subject, load_workload, on_spark, usual_workload
 
 OTHERWISE: Final = "without failures, it gives something else than in the earlier part of the campaign"

@@ -15,7 +15,7 @@ from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
 from .campaign_state import COMPARED, RUN, CampaignState, violates
-from .certificate import QueryCounterexample
+from .certificate import WITHOUT_FAILURES, QueryCounterexample
 from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
 from .lane_kills import is_of_lanes
@@ -28,7 +28,6 @@ from .shrinking import CrashPlace, Reproduction, shrink_kills
 
 KILLS_A_RUN = 6
 """At most. Where a claim bounds what a crash leaves, it is one: of several nobody could say which has left it."""
-WITHOUT_FAILURES = "runs/without-failures"
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 NO_END = "without any failure, the query does not come to the end of its input on the cluster"
 REPEATS = 3

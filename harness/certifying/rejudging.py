@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
 from ..core.addresses import Address, Point
-from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
+from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import CollatedQuery
@@ -21,7 +21,7 @@ from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from ..running.judgement import collate_query, not_come
-from .certificate import Certificate, check_files, concluded, read_certificate
+from .certificate import WITHOUT_FAILURES, Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .errors_left import differing_errors, errors_in, without_meaning
 from .journal import is_under_way
@@ -170,7 +170,7 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
         )
     certificate = read_certificate(folder)
     check_files(folder, certificate)
-    differences = list(_strange_folders(certificate))
+    differences = [*_strange_folders(certificate), *_left_out(certificate)]
     trials = []
     for trial in certificate.trials:
         judged, found = _again(folder, certificate, trial, oracles)
@@ -180,6 +180,24 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
     differences += _compare(certificate, conclusion)
     differences += _compare_counterexample(folder, certificate, oracles)
     return Rejudged(certificate, conclusion, tuple(differences))
+
+
+def check_trials(folder: Path, certificate: Certificate, oracles: Mapping[str, Oracle]) -> None:
+    """Of a campaign that is to go on: what was tried counts by what its runs come to. Raises AlteredCertificate where
+    that is not what is said of them."""
+    there = {
+        f"{trial.folder}/scenario.json": ""
+        for trial in certificate.trials
+        if PurePosixPath(trial.folder).parent == PurePosixPath("runs") and (folder / trial.folder).is_dir()
+    }
+    listed = msgspec.structs.replace(certificate, files=there)
+    found = [why for trial in certificate.trials for why in _again(folder, listed, trial, oracles)[1]]
+    if found:
+        more = f"; and {len(found) - 1:,} more" if len(found) > 1 else ""
+        raise AlteredCertificate(
+            f"what {folder} says of its trials is not what their runs come to: {found[0]}{more}; certify the query "
+            "again, into another folder"
+        )
 
 
 def _how(description: Description) -> How:
@@ -206,6 +224,19 @@ def _strange_folders(certificate: Certificate) -> Iterator[str]:
         yield f"{name} stands for more trials than it is a run of"
     if certificate.draw is None and any(trial.sampled for trial in certificate.trials):
         yield "trials are said to be of a random sample, and none was drawn"
+
+
+def _left_out(certificate: Certificate) -> Iterator[str]:
+    """What is there, or was asked for, and the certificate does not speak of."""
+    told = {trial.folder for trial in certificate.trials}
+    for name in sorted(certificate.files):
+        folder = name.removesuffix("/seal.json")
+        if folder != name and folder not in told and not folder.startswith(WITHOUT_FAILURES):
+            yield f"{folder} is a run, and no trial of the certificate"
+    claimed = {guarantee.name for guarantee in certificate.guarantees}
+    for name in () if certificate.asked is None else certificate.asked.named:
+        if name not in claimed:
+            yield f"{name} was claimed, and the certificate does not list it as a claim"
 
 
 def _again(
@@ -238,6 +269,8 @@ def _again(
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
+    if _fed_otherwise(certificate.workload, judged.description.workload):
+        differences.append(f"{trial.folder} is a run on another input: {judged.description.workload}")
     now = msgspec.structs.replace(
         trial, verdicts=judged.statuses, missed=judged.missed, errors=dict(judged.errors), too_small=judged.too_small
     )
@@ -250,6 +283,13 @@ def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
     plain = [msgspec.json.decode(msgspec.json.encode(dict(subject))) for subject in (one, two)]
     names = plain[0].keys() | plain[1].keys()
     return {name for name in names - RESIZED if plain[0].get(name) != plain[1].get(name)}
+
+
+def _fed_otherwise(said: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Shrinking takes fewer events."""
+    most, events = said.get("events"), run.get("events")
+    more = isinstance(most, int) and not (isinstance(events, int) and events <= most)
+    return more or any(said.get(name) != run.get(name) for name in ("name", "seed"))
 
 
 def _compare_statuses(trial: CrashTrial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any, Final, get_args
 
 from ..core.addresses import Address, Moment
@@ -119,8 +120,8 @@ def _never_struck(timeline: Sequence[TimelineEntry]) -> Iterator[str]:
 
 
 def _struck_at_the_end(timeline: Sequence[TimelineEntry]) -> Iterator[str]:
-    ended = max((entry.stamp.at for entry in timeline if isinstance(entry, Drained)), default=None)
-    for entry in timeline if ended is not None else ():
+    ended = max((entry.stamp.at for entry in timeline if isinstance(entry, Drained)), default=inf)
+    for entry in timeline:
         if isinstance(entry, FaultStruck) and entry.bite.outstanding and entry.stamp.at > ended:
             yield f"{_said(entry)} while input was outstanding, after all of it had passed through"
 
@@ -254,4 +255,4 @@ def _said(entry: TimelineEntry) -> str:
         return f"fault {entry.number + 1}{struck}"
     if isinstance(entry, Placed):
         return f"{entry.actor}#{entry.incarnation} begins"
-    return type(entry).__struct_config__.tag.replace("-", " ")  # type: ignore[union-attr]
+    return str(type(entry).__struct_config__.tag).replace("-", " ")

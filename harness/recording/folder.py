@@ -36,6 +36,7 @@ from ..core.errors import (
 )
 from .claims_and_faults import SavedClaim, SavedFault
 from .contradictions import why_contradictory
+from .described import check_described
 from .framed import FramedRecords
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
@@ -68,6 +69,9 @@ class Description(msgspec.Struct, frozen=True):
     """UTC, ISO 8601."""
     minimal: bool = False
     """Whether the scenario was shrunk to as little as shows something."""
+
+    def __post_init__(self) -> None:
+        check_described(self.workload, self.cluster)
 
 
 class RunFolder:

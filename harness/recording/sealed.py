@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from ..core.errors import DamagedHistory
 from ..core.model import PLAIN, Event
@@ -176,7 +177,7 @@ _TEXTS = frozenset({"sink", "channel", "source"})
 _NOT_ONE = "the rows of record {:,} are not of one record"
 
 
-def _check_alike(numbers: np.ndarray, columns: Iterable[pa.Array]) -> None:
+def _check_alike(numbers: NDArray[Any], columns: Iterable[pa.Array]) -> None:
     """What a record says once stands in each of its rows. Raises ValueError where these say different things."""
     same = numbers[1:] == numbers[:-1]
     for column in columns:
@@ -186,7 +187,7 @@ def _check_alike(numbers: np.ndarray, columns: Iterable[pa.Array]) -> None:
             raise ValueError(_NOT_ONE.format(int(numbers[other[0]])))
 
 
-def _check_counted(numbers: np.ndarray, column: pa.Array) -> None:
+def _check_counted(numbers: NDArray[Any], column: pa.Array) -> None:
     """The rows of a record are counted on. Raises ValueError where one is left out, or there twice."""
     values = column.to_numpy()
     other = np.flatnonzero((numbers[1:] == numbers[:-1]) & (np.diff(values) != 1))

@@ -175,8 +175,7 @@ def _why_damaged(record: UpgradeRecord) -> Iterator[str]:
     for one in record.switched:
         if not one.crashes:
             yield f"{one.folder} is the run of no crash (crashes=[])"
-        asides = (one.aside, None if one.aside is None else one.aside.without)
-        for folder in (one.folder, *(aside.folder for aside in asides if aside is not None)):
+        for folder in _folders_of(one):
             place = PurePosixPath(folder)
             if place.parts[:1] != ("runs",) or len(place.parts) != 2 or ".." in place.parts or "\0" in folder:
                 yield f"folder={folder!r} is none of its runs, as runs/upgrade-0001 is"
@@ -220,7 +219,23 @@ def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrad
     record = read_upgrade(folder)
     again = _Again(folder, record, oracles)
     now = tuple(map(again.switched, record.switched))
+    again.differences += _left_out(folder, record)
     return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(again.differences))
+
+
+def _left_out(folder: Path, record: UpgradeRecord) -> Iterator[str]:
+    """Runs of an upgrade that are there, and the record does not speak of. Of the others, one that a failure of ours
+    cut short may have left some."""
+    told = {one.folder for one in record.switched}
+    for run in sorted((folder / "runs").glob(f"{Way.UPGRADE}-*")):
+        name = f"runs/{run.name}"
+        if (run / "seal.json").exists() and name not in told:
+            yield f"{name} is a run, and {UPGRADE_FILE} does not speak of it"
+
+
+def _folders_of(one: Switched) -> list[str]:
+    asides = (one.aside, None if one.aside is None else one.aside.without)
+    return [one.folder, *(aside.folder for aside in asides if aside is not None)]
 
 
 def judge_switched(

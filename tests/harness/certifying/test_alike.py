@@ -74,6 +74,7 @@ def test_nothing_stands_for_a_kill_of_anything_else_a_recovery_or_a_loss_of_powe
         odd: list[Crash] = [crash_at(number, kinds=("steady",), **changes) for number in (1, 2, 3)]  # type: ignore[arg-type]
         tried = [Planned(crash) for crash in odd]
         assert Alike([*steady, *tried]).like(tried[2]) == []
+        assert Alike(tried).like(tried[2]) == []
         if "lost" in changes:
             # Nor is a claim judged by them that is made of no loss.
             continue

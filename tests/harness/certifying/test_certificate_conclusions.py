@@ -438,6 +438,7 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
             "the sample has trials that are not one real kill each",
         ),
         (KillSample("all", (0, 1, 2), 5, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),
+        (KillSample("all", (0, 1, 2), 10**15, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),
         (
             KillSample.of("all", (0, 9), 5, 7),
             kills(),

@@ -242,6 +242,16 @@ def test_a_trial_that_is_said_to_hold_and_does_not_is_named(violated: Path, tmp_
         (lambda c: c["claims"].pop(), f"{ONCE_OUTPUT}: HOLDS in the certificate, which does not list it as a claim"),
         (lambda c: c["subject"].update(name="other"), "is a run of another subject: name differ"),
         (lambda c: c["trials"][0]["crashes"][0].update(key="1"), "exactly-once is UNKNOWN by its record, and HOLDS"),
+        (lambda c: c["trials"].pop(), "runs/sampled is a run, and no trial of the certificate"),
+        (lambda c: c["workload"].update(name="other"), "runs/state is a run on another input"),
+        (lambda c: c["workload"].update(seed=8), "runs/sampled is a run on another input"),
+        (lambda c: c["workload"].update(events=5), "runs/state is a run on another input"),
+        (
+            lambda c: c.update(
+                asked={"named": ["exactly-once", "recovers"], "victims": [], "recovering": False, "split_brain": False}
+            ),
+            "recovers was claimed, and the certificate does not list it as a claim",
+        ),
     ],
 )
 def test_what_the_records_do_not_say_is_named(
@@ -268,6 +278,22 @@ def test_a_counterexample_that_its_run_does_not_show_is_named(
     folder = Path(shutil.copytree(violated, tmp_path / "forged"))
     rewritten(folder, lambda found: found["counterexample"].update(change))
     assert any(said in difference for difference in again(folder).differences)
+
+
+def test_a_violation_that_was_taken_out_is_found_by_its_run(tmp_path: Path) -> None:
+    certify_by_hand(tmp_path, {"kill": (crash_at(), How.KILL, AGAIN), "another": (crash_at(), How.KILL, BATCHES)})
+    assert again(tmp_path).exit_status is ExitStatus.VIOLATED
+
+    def forge(found: dict[str, Any]) -> None:
+        found["trials"] = [one for one in found["trials"] if one["folder"] != "runs/kill"]
+        found["counterexample"] = None
+
+    rewritten(tmp_path, forge)
+    write_certificate(tmp_path, with_conclusion(read_certificate(tmp_path)))
+    judged = again(tmp_path)
+    assert judged.conclusion.exit_status is ExitStatus.HOLDS
+    assert judged.differences == ("runs/kill is a run, and no trial of the certificate",)
+    assert judged.exit_status is ExitStatus.USER_MISTAKE
 
 
 def test_a_run_that_cannot_be_judged_is_named(copied: Path) -> None:

@@ -160,6 +160,21 @@ def test_a_killed_campaign_leaves_half_a_line_which_counts_for_nothing(folder: P
     assert read_journal(folder) == whole
 
 
+def test_a_journal_that_does_not_say_what_its_runs_come_to_is_not_gone_on_with(folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        certify(folder, toy(Does.APPENDS), Budget(kills=0), show=interrupt_at("confirming"))
+    journal = folder / JOURNAL
+    told = journal.read_bytes()
+    assert b'"VIOLATED"' in told
+    journal.write_bytes(told.replace(b'"VIOLATED"', b'"HOLDS"'))
+    with pytest.raises(AlteredCertificate, match=r"exactly-once is VIOLATED by its record, and HOLDS"):
+        go_on(folder, toy(Does.APPENDS))
+    elsewhere = told.replace(b'"runs/', b'"runs/../runs/')
+    journal.write_bytes(elsewhere)
+    with pytest.raises(AlteredCertificate, match="is not a run in the certificate's folder"):
+        go_on(folder, toy(Does.APPENDS))
+
+
 def test_a_violation_that_was_interrupted_before_it_was_confirmed_is_confirmed(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         certify(folder, toy(Does.APPENDS), Budget(kills=0), show=interrupt_at("confirming"))

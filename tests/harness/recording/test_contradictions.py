@@ -245,3 +245,21 @@ def test_no_run_contradicts_itself(case: str) -> None:
         history = history_of(scenario, schedule, seed=seed, world=world)
         assert world in WORLDS
         assert why_contradictory(tuple(map(SavedFault.of, schedule)), subject, history, simulated=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "said", "shown"),
+    [
+        ("workload", {"events": "many"}, "workload has events='many'"),
+        ("workload", {"events": None}, "workload has events='None'"),
+        ("workload", {"name": ["words"]}, "workload has name="),
+        ("cluster", {"cluster": 7}, "cluster has cluster='7'"),
+        ("cluster", {"warm": 3}, "cluster has warm='3'"),
+        ("cluster", {"warm": {"served": "often"}}, "warm has served='often'"),
+    ],
+)
+def test_what_is_shown_of_a_run_has_to_be_of_its_kind(where: str, said: dict[str, Any], shown: str, run: Path) -> None:
+    of_scenario(lambda described: described[where].update(said))(run)
+    seal_anew(run)
+    with pytest.raises(DamagedHistory, match=shown):
+        judge_folder(run, Registry())
