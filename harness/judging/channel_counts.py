@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING
@@ -69,25 +68,30 @@ class ChannelCount:
         """Replica -> the last of its incarnations that was heard."""
         first: dict[Derivation, DeliveredRow] = {}
         repeats = _Repeats(places)
-        for output in (output for delivery in deliveries for output in delivery.outputs()):
-            derivation = output.derivation
-            if derivation is None:
-                self.phantoms.append((output,))
-                continue
-            number = output.incarnation
-            repeats.hear(output)
-            earlier = first.setdefault(derivation, output)
-            if earlier is not output:
-                self.repeated.append((earlier, output))
-                continue
+        for delivery in deliveries:
+            number = delivery.record.incarnation
+            its = places.get(number, {})
             replica = senders[number].replica if number in senders else 0
-            late = places[number].get(derivation, sys.maxsize) < highest[number] if number in places else False
-            if late or number < latest.get(replica, 0):
-                self.reordered.append((output,))
-            latest[replica] = max(number, latest.get(replica, 0))
-            for one, known in places.items():
-                if (place := known.get(derivation, -1)) > highest[one]:
-                    highest[one] = place
+            for output in delivery.outputs():
+                derivation = output.derivation
+                if derivation is None:
+                    self.phantoms.append((output,))
+                    continue
+                place = its.get(derivation)
+                if place is not None:
+                    repeats.hear(output, place)
+                earlier = first.setdefault(derivation, output)
+                if earlier is not output:
+                    self.repeated.append((earlier, output))
+                    continue
+                newest = latest.get(replica, 0)
+                if number < newest or (place is not None and place < highest[number]):
+                    self.reordered.append((output,))
+                if number > newest:
+                    latest[replica] = number
+                for one, known in places.items():
+                    if (at := known.get(derivation, -1)) > highest[one]:
+                        highest[one] = at
         self.lost = [(derivation,) for derivation in wanted if derivation not in first]
         self.conflicting = [(one, other) for one, other in self.repeated if not says_the_same(one, other)]
         again = {id(later) for _, later in self.repeated}
@@ -120,24 +124,25 @@ def take_out_others(rerun: Reexecution, one: ChannelCount | LongChannelCount) ->
 class _Repeats:
     """Whether each sender repeats outputs in its order: it goes back in it only when the channel is opened again."""
 
-    def __init__(self, places: Mapping[int, Mapping[Derivation, int]]) -> None:
-        self._places = places
-        self._highest = dict.fromkeys(places, -1)
-        self._heard: dict[int, set[Derivation]] = {number: set() for number in places}
+    def __init__(self, senders: Iterable[int]) -> None:
+        self._highest = dict.fromkeys(senders, -1)
+        self._heard: dict[int, set[int]] = {number: set() for number in self._highest}
+        """The places of what each has sent."""
         self._repeating: dict[int, int] = {}
         """Sender -> the place of what it sent last, if that was not for the first time."""
-        self.descending: dict[int, list[DeliveredRow]] = {number: [] for number in places}
+        self.descending: dict[int, list[DeliveredRow]] = {number: [] for number in self._highest}
 
-    def hear(self, output: DeliveredRow) -> None:
-        number, derivation = output.incarnation, output.derivation
-        place = self._places.get(number, {}).get(derivation) if derivation is not None else None
-        if place is None or derivation is None:
-            return
-        if derivation not in self._heard[number]:
-            self._heard[number].add(derivation)
+    def hear(self, output: DeliveredRow, place: int) -> None:
+        """What was delivered next, and its place in the order of its sender, which has one for each."""
+        number = output.incarnation
+        heard = self._heard[number]
+        if place not in heard:
+            heard.add(place)
             before = self._highest[number]
-            self._highest[number] = max(before, place)
-            self._repeating.pop(number, None)
+            if place > before:
+                self._highest[number] = place
+            if self._repeating:
+                self._repeating.pop(number, None)
         else:
             before = self._repeating.get(number, -1)
             self._repeating[number] = place
@@ -156,8 +161,10 @@ def _superseded(
     That what survives came to the end of an epoch does not say that it had taken what was in it: what should have been
     made there is right."""
     survivors = rerun.survivors(upstream) if upstream in rerun.reruns else ()
-    made = [set(survivor.channel(sink)[1]) for survivor in survivors]
-    given_up = [d for d in first if made and all(d not in known for known in made)]
+    if not survivors:
+        return
+    made = {d for survivor in survivors for d in survivor.channel(sink)[1]}
+    given_up = [d for d in first if d not in made]
     if given_up:
         had = [{*survivor.lineage(), *survivor.roots()} for survivor in survivors]
         others = (d for d in given_up if all(d[:-1] in known for known in had))

@@ -156,7 +156,10 @@ def _of_columns(columns: Sequence[Column], sources: dict[str, int]) -> _Block | 
 
 
 def _source(name: str, sources: dict[str, int]) -> int:
-    return sources.setdefault(name, len(sources) + 1)
+    number = sources.get(name)
+    if number is None:
+        number = sources[name] = len(sources) + 1
+    return number
 
 
 def _halves(indices: Numbers) -> list[Numbers]:
@@ -164,6 +167,18 @@ def _halves(indices: Numbers) -> list[Numbers]:
 
 
 def _of_rows(rows: Sequence[Derivation | None], sources: dict[str, int]) -> _Block:
+    try:
+        # As a rule all have one width, and none is None.
+        names, seqs, *indices = zip(*rows, strict=True)
+    except (TypeError, ValueError):
+        return _of_any_rows(rows, sources)
+    block: _Block = [np.array([_source(name, sources) for name in names], np.int64), np.array(seqs, np.int64)]
+    for hop in indices:
+        block += _halves(np.array(hop, np.int64))
+    return block
+
+
+def _of_any_rows(rows: Sequence[Derivation | None], sources: dict[str, int]) -> _Block:
     width = max((len(row) for row in rows if row is not None), default=1)
     fields = np.zeros((2 * max(width - 1, 1), len(rows)), np.int64)
     for place, row in enumerate(rows):

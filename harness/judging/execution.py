@@ -168,7 +168,9 @@ class Execution:
             record = life[self._done[number]]
             kind = type(record)
             if kind is Taken:
-                if self._take_along(number, life):
+                if self._take_along(number, life, goal):
+                    if goal is not None and self._has(number, goal):
+                        return None
                     continue
             elif kind in _BEGINNING:
                 assert isinstance(record, (Started, Restored))
@@ -224,19 +226,28 @@ class Execution:
         self._along[rerun] = along
         return True
 
-    def _take_along(self, number: int, life: Sequence[BookEntry]) -> bool:
-        """Carry out, in one go, the batches in a row that a life took which goes along, if each is what its sender made
-        next, and they are what the known life took next. Returns whether any were; one by one they may yet be."""
+    def _take_along(self, number: int, life: Sequence[BookEntry], goal: int | None) -> bool:
+        """Carry out, in one go, the batches in a row that a life took which goes along, and the checkpoints that it
+        took in between, up to the checkpoint `goal`: as far as each batch is what its sender made next, and what the
+        known life took next. Returns whether any were; one by one they may yet be."""
         rerun, done = self.found.get(number), self._done[number]
         along = None if rerun is None else self._along.get(rerun)
         if rerun is None or along is None or done < self._one_by_one.get(number, 0):
             return False
         events: list[Event] = []
         derivations: list[Derivation] = []
-        ends: list[int] = []
+        batches: list[tuple[tuple[str, int], int, int]] = []
+        """Whose each is, up to where of what that made, and how many events there are with it."""
+        cuts: list[tuple[CheckpointTaken, int]] = []
+        """And after how many batches each checkpoint was taken."""
         came: dict[tuple[str, int], tuple[list[Event], Sequence[Derivation]]] = {}
         upto: dict[tuple[str, int], int] = {}
         for record in islice(life, done, None):
+            if type(record) is CheckpointTaken:
+                cuts.append((record, len(batches)))
+                if record.number == goal:
+                    break
+                continue
             if type(record) is not Taken:
                 break
             whose = (record.upstream, record.upstream_incarnation)
@@ -251,14 +262,24 @@ class Execution:
             upto[whose] = end
             events += sent[place:end]
             derivations += made[place:end]
-            ends.append(len(events))
-        if not ends or not along.goes_on(events, derivations):
-            self._one_by_one[number] = done + max(1, len(ends))
+            batches.append((whose, end, len(events)))
+        same = along.as_far_as_known(events, derivations, [length for _, _, length in batches])
+        if same < len(batches):
+            # The next of them is no longer what the known one took.
+            batches, cuts = batches[:same], [cut for cut in cuts if cut[1] <= same]
+            self._one_by_one[number] = done + same + len(cuts) + 1
+        if not batches:
+            self._one_by_one[number] = done + 1
             return False
-        for (up, speaker), end in upto.items():
-            self._heard[number, up, speaker] = end
-        self._done[number] = done + len(ends)
-        rerun.batches += along.batches([len(events) - end for end in ends])
+        begin = along.at
+        for whose, end, _ in batches:
+            self._heard[number, *whose] = end
+        ends = [length for _, _, length in batches]
+        along.at = begin + ends[-1]
+        self._done[number] = done + len(batches) + len(cuts)
+        rerun.batches += along.batches(ends, begin)
+        # The first record of these is a batch.
+        self._cut_along(rerun, along, [(record, begin + ends[after - 1]) for record, after in cuts])
         return True
 
     def _in_a_row(self, up: str, speaker: int) -> tuple[list[Event], Sequence[Derivation]]:
@@ -281,31 +302,33 @@ class Execution:
         if along.since:
             self._continuing[rerun] = along
 
-    def _cut_along(self, rerun: Rerun, record: CheckpointTaken, along: Along) -> None:
-        known, place = along.known, along.at
-        emitted = dict(zip(rerun.emitted, along.lengths, strict=True))
-        next_seq = known.next_seqs[place]
-        cut = Cut(rerun, rerun.stretch, along.taken, next_seq, emitted, known=(known, place))
-        rerun.cuts[record.number] = cut
-        if known.stateless or not self._keeps_state:
-            return
-        # What was given back before, a restore() may not give back each time.
-        again = (rerun.number, record.number) in self._begun_from or known.is_to_be_examined()
-        if place in known.faithful and not again:
-            return
-        state = known.state_at(place)
-        try:
-            twin = plain_copy(state)
-        except NotPlain:
-            twin = known.state_at(place)
-        if self._examine(record, state, twin):
-            known.faithful.add(place)
+    def _cut_along(self, rerun: Rerun, along: Along, cuts: Iterable[tuple[CheckpointTaken, int]]) -> None:
+        """Checkpoints that a life took which goes along, each after so many events of the known one."""
+        known, since, stretch, channels = along.known, along.since, rerun.stretch, tuple(rerun.emitted)
+        examined = self._keeps_state and not known.stateless
+        for record, place in cuts:
+            emitted = dict(zip(channels, along.lengths_at(place), strict=True))
+            next_seq = known.next_seqs[place]
+            rerun.cuts[record.number] = Cut(rerun, stretch, place - since, next_seq, emitted, known=(known, place))
+            if not examined:
+                continue
+            # What was given back before, a restore() may not give back each time.
+            again = (rerun.number, record.number) in self._begun_from or known.is_to_be_examined()
+            if place in known.faithful and not again:
+                continue
+            state = known.state_at(place)
+            try:
+                twin = plain_copy(state)
+            except NotPlain:
+                twin = known.state_at(place)
+            if self._examine(record, state, twin):
+                known.faithful.add(place)
 
     # Those that are executed
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         if (along := self._along.get(rerun)) is not None:
-            self._cut_along(rerun, record, along)
+            self._cut_along(rerun, along, ((record, along.at),))
             return
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
         closings = len(rerun.stretch.closings)
@@ -465,7 +488,7 @@ class Execution:
             )
         if (along := self._along.get(rerun)) is not None:
             if along.goes_on(events, derivations):
-                rerun.batches += along.batches((0,))
+                rerun.batches += along.batches((len(events),), along.at - len(events))
                 return
             self._leave(rerun)
         if (taken := self._events.get(rerun)) is not None:

@@ -127,23 +127,31 @@ class Along:
         self.at = end
         return True
 
-    @property
-    def taken(self) -> int:
-        return self.at - self.since
+    def as_far_as_known(self, events: Sequence[Event], derivations: Sequence[Derivation], ends: Sequence[int]) -> int:
+        """How many of the batches that end after so many of these events are the next that the known one took."""
+        at, begin, count = self.at, 0, len(ends)
+        if not self.goes_on(events, derivations):
+            for place, end in enumerate(ends):
+                if not self.goes_on(events[begin:end], derivations[begin:end]):
+                    count = place
+                    break
+                begin = end
+        self.at = at
+        return count
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """What stands on each channel since it began."""
+    def lengths_at(self, place: int) -> tuple[int, ...]:
+        """What stood on each channel after so many events of the known one, since it began."""
         lengths, since = self.known.lengths, self.since
-        return tuple(map(sub, lengths[self.at], lengths[since])) if since else lengths[self.at]
+        return tuple(map(sub, lengths[place], lengths[since])) if since else lengths[place]
 
-    def batches(self, before: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
-        """So many events ago: how many it had taken, and what stood on each channel, since it began."""
-        lengths, at, since = self.known.lengths, self.at, self.since
+    def batches(self, ends: Iterable[int], begin: int) -> list[tuple[int, tuple[int, ...]]]:
+        """So many events after a place of the known one: how many it had taken, and what stood on each channel, since
+        it began."""
+        lengths, since = self.known.lengths, self.since
         if not since:
-            return [(at - ago, lengths[at - ago]) for ago in before]
+            return [(begin + end, lengths[begin + end]) for end in ends]
         then = lengths[since]
-        return [(at - ago - since, tuple(map(sub, lengths[at - ago], then))) for ago in before]
+        return [(begin + end - since, tuple(map(sub, lengths[begin + end], then))) for end in ends]
 
     def fill(self, rerun: Rerun) -> None:
         """Write down what it took and made so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
@@ -127,9 +128,10 @@ def gathered(rows: Sequence[T], places: Numbers) -> list[T]:
     while done < len(wanted):
         begin = wanted[done]
         part = rows[begin : begin + CHUNK]
-        while done < len(wanted) and wanted[done] < begin + CHUNK:
-            found[at[done]] = part[wanted[done] - begin]
-            done += 1
+        end = bisect_left(wanted, begin + CHUNK, done)
+        for place, where in zip(wanted[done:end], at[done:end], strict=True):
+            found[where] = part[place - begin]
+        done = end
     return found
 
 

@@ -71,7 +71,9 @@ def _execute(
         for emissions in rerun.stretches[-1].emitted.values()
     ]
     # Who alone is fed is fed everything, whatever the keys are.
-    alone = channels[0] if len(channels) == 1 else None
+    alone = len(channels) == 1
+    if alone:
+        add_event, add_derivation = channels[0]
     receivers, state, name, seq, hop = spec.receivers, rerun.held, spec.slice_id, rerun.next_seq, rerun.hop
     fan_out = None
     if spec.inherits:
@@ -86,9 +88,9 @@ def _execute(
                     value = carried(value)
                 output, made = Event(name, seq, key, value, event.time), (*derivation, index)
                 seq += 1
-                if alone is not None:
-                    alone[0](output)
-                    alone[1](made)
+                if alone:
+                    add_event(output)
+                    add_derivation(made)
                     continue
                 for place in receivers[key]:
                     add_event, add_derivation = channels[place]

@@ -298,8 +298,7 @@ class Rerun:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveredRow:
+class DeliveredRow(msgspec.Struct, frozen=True):
     """One delivered row, and what made it (None: nothing that was taken does)."""
 
     event: Event

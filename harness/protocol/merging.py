@@ -83,12 +83,14 @@ class ChannelRun:
 
     def split(self, most: int) -> tuple[ChannelRun, ChannelRun | None]:
         """The first events, at most so many, and the rest."""
-        if len(self.events) <= most:
-            return self, None
-        ties = self.ties
+        return (self, None) if len(self.events) <= most else self.cut(most)
+
+    def cut(self, most: int) -> tuple[ChannelRun, ChannelRun]:
+        """The first events, so many of more, and the rest."""
+        channel, incarnation, events, ties = self.channel, self.incarnation, self.events, self.ties
         return (
-            ChannelRun(self.channel, self.incarnation, self.events[:most], None if ties is None else ties[:most]),
-            ChannelRun(self.channel, self.incarnation, self.events[most:], None if ties is None else ties[most:]),
+            ChannelRun(channel, incarnation, events[:most], None if ties is None else ties[:most]),
+            ChannelRun(channel, incarnation, events[most:], None if ties is None else ties[most:]),
         )
 
     def above(self, seq: int) -> ChannelRun:
@@ -168,11 +170,13 @@ class AsTheyCome(_WithoutEpochs):
         self._queue.append(run)
 
     def next(self, most: int) -> ChannelRun | None:
-        if not self._queue:
+        queue = self._queue
+        if not queue:
             return None
-        run, rest = self._queue.popleft().split(most)
-        if rest is not None:
-            self._queue.appendleft(rest)
+        run = queue.popleft()
+        if len(run.events) > most:
+            run, rest = run.cut(most)
+            queue.appendleft(rest)
         self._clocks[run.channel].took(run)
         return run
 

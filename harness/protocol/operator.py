@@ -219,24 +219,28 @@ class OperatorSlice(Machine):
 
     def work(self) -> None:
         """Take whatever can be taken."""
+        if not self.working:
+            return
+        waiting, timing = self.waiting, self._timing
+        consume = self.consume if timing is None else timing.consume
         while self.working:
             most = NO_LIMIT
             for room in self._room:
-                most = min(most, room())
+                if (left := room()) < most:
+                    most = left
             if most <= 0:
                 return
-            run = self.waiting.next(most)
+            run = waiting.next(most)
             if run is None:
                 if self._epoch is not None and self._closes(self._epoch):
                     continue
-                self.waited += not self.waiting.empty
+                self.waited += not waiting.empty
                 break
             up = self.spec.upstream[run.channel]
-            consume = self.consume if self._timing is None else self._timing.consume
             consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
         if self.working:
-            if self._timing is not None:
-                self._timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
+            if timing is not None:
+                timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
             for rested in self._rested:
                 rested()
             self.find_end()

@@ -117,12 +117,12 @@ class MemoryStore:
     def write(self, checkpoint: Checkpoint) -> bool:
         if checkpoint.id.incarnation < self._fences.get(checkpoint.slice, 0):
             return False
-        others: tuple[Checkpoint, ...] = ()
+        versions: tuple[Checkpoint, ...] = (checkpoint,)
         if checkpoint.beside:
-            others = tuple(
-                one for one in self._versions.get(checkpoint.slice, ()) if one.id.number != checkpoint.id.number
-            )
-        self._versions[checkpoint.slice] = tuple(sorted((*others, checkpoint), key=lambda one: one.id.number))
+            number = checkpoint.id.number
+            others = [one for one in self._versions.get(checkpoint.slice, ()) if one.id.number != number]
+            versions = tuple(sorted((*others, checkpoint), key=lambda one: one.id.number))
+        self._versions[checkpoint.slice] = versions
         kept = self._items.get(checkpoint.slice)
         if kept:
             self._items[checkpoint.slice] = tuple(one for one in kept if one.last > checkpoint.covers)

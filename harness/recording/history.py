@@ -226,7 +226,7 @@ class Records(Protocol):
 
 def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:
     """The records of these kinds, in their order."""
-    if not isinstance(records, list) and isinstance(records, Records):
+    if not isinstance(records, (list, tuple)) and isinstance(records, Records):
         return records.of(*kinds)
     if len(kinds) == 1:
         (kind,) = kinds

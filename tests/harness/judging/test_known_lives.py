@@ -91,6 +91,16 @@ def test_equal_events_are_not_taken_for_known_where_they_say_something_else() ->
     assert not known(event).goes_on([event, other], [*derived, ("source-0", 2)]), "more than is known"
 
 
+def test_batches_are_known_up_to_the_first_that_is_another() -> None:
+    event, other = Event("source-0", 1, "k", 1, 0), Event("source-0", 2, "k", 1, 0)
+    derived = [("source-0", 1), ("source-0", 2)]
+    along = known(event)
+    assert along.as_far_as_known([event, other], derived, [1, 2]) == 1
+    assert along.as_far_as_known([event, other], derived, [2]) == 0
+    assert along.as_far_as_known([event], derived[:1], [1]) == 1
+    assert along.at == 0, "it goes on only where it is told to"
+
+
 _worn: dict[str, bool] = {}
 """What operators remember of themselves beside their states, against the rule."""
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamproof.harness.core.model import Event
 from streamproof.harness.judging import packed
+from streamproof.harness.judging.codes import NONE, coded
 from streamproof.harness.judging.columns import numbers_of, pack
 from streamproof.harness.judging.packed import joined, packed_events, packed_numbers, packed_tuples
 
@@ -95,3 +96,12 @@ def test_rows_in_columns_are_the_list_that_they_were_made_of(
         assert [both[place] for place in range(len(whole))] == whole
         for first, last in pairwise(sorted({0, abs(low), abs(high), len(whole)})):
             assert list(both[first:last]) == whole[first:last]
+
+
+def test_derivations_of_one_width_have_the_numbers_that_they_have_among_others() -> None:
+    some = [("s", 1, 5), ("t", 2, 1 << 33), ("s", 1, 5), ("s", 1, 6)]
+    one, other = coded(some, [*some, None, ("s", 1)])
+    assert one.tolist() == other[: len(some)].tolist()
+    assert one[0] == one[2]
+    assert other[len(some)] == NONE
+    assert len(set(other.tolist())) == 5
