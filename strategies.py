@@ -28,7 +28,7 @@ from .harness.core.schedule import Fault, FaultAmount, Schedule
 from .harness.core.workload import Workload
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
-from .harness.worlds.simulated.world import SimulationOptions
+from .harness.worlds.simulated.options import SimulationOptions
 
 try:
     from hypothesis import assume

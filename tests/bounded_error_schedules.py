@@ -29,7 +29,7 @@ from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.exploration.drawn_on_the_way import DrawnRun, FaultAhead
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.thresholds import ThresholdWindow, WindowKind
 from streamproof.scenarios.grep import grep

@@ -14,7 +14,7 @@ from streamproof.harness.exploration.counterexample import counterexample, repla
 from streamproof.harness.exploration.plans import EverySingle
 from streamproof.harness.exploration.search import SearchBudget, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, shows_violation, shrink
-from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
+from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
 
 REGISTRY = Registry()
 EVENTS, BATCH = 80, 4

@@ -25,7 +25,7 @@ from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,28 +71,69 @@ BY_CONTRACT = {
 
 
 def test_no_two_public_classes_types_or_functions_have_one_name() -> None:
-    """Constants apart: the files of a room say theirs under the same one."""
+    """Of every room, and of what stands beside them; constants apart: the files of a room say theirs under the same
+    one."""
     homes: dict[str, list[str]] = {}
     root = Path(streamproof.__file__ or "").parent
-    for room in ("faults", "harness", "oracles", "reference_impls", "scenarios"):
-        for file in sorted((root / room).rglob("*.py")):
-            for name in public_names(ast.parse(file.read_text())):
-                homes.setdefault(name, []).append(str(file.relative_to(root)))
+    rooms = ("faults", "harness", "oracles", "reference_impls", "scenarios")
+    files = [*root.glob("*.py"), *(file for room in rooms for file in (root / room).rglob("*.py"))]
+    for file in sorted(files):
+        for name in public_names(ast.parse(file.read_text())):
+            homes.setdefault(name, []).append(str(file.relative_to(root)))
     several = {name: files for name, files in homes.items() if len(files) > 1 and name not in BY_CONTRACT}
     assert several == {}
 
 
+MODULE = """
+if x:
+    class A: ...
+else:
+    def b(): ...
+try:
+    from spark import Theirs
+except E:
+    Theirs, C = int, int
+finally:
+    d = 1
+with e:
+    class F: ...
+g, H, (Hh, _, _i) = 1, 2, 3
+if __name__ == "__main__":
+    k = 1
+"""
+
+
+def test_a_name_is_seen_wherever_a_module_says_it() -> None:
+    assert public_names(ast.parse(MODULE)) == {"A", "b", "d", "F", "g", "Hh"}
+
+
 def public_names(module: ast.Module) -> set[str]:
-    defined = {
-        statement.name
-        for statement in module.body
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    """Whatever a module defines or assigns, also where it asks first; not what stands in for what it imports."""
+    imported = {
+        alias.asname or alias.name
+        for one in ast.walk(module)
+        if isinstance(one, ast.Import | ast.ImportFrom)
+        for alias in one.names
     }
-    assigned = {
-        target.id
-        for statement in module.body
-        if isinstance(statement, ast.Assign | ast.AnnAssign)
-        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
-        if isinstance(target, ast.Name) and not target.id.isupper()
-    }
-    return {name for name in defined | assigned if not name.startswith("_")}
+    return {name for name in _said(module.body) if not name.startswith("_") and name not in imported}
+
+
+def _said(body: Iterable[ast.AST]) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                for target in targets:
+                    yield from _assigned(target)
+            case ast.AnnAssign(target=target):
+                yield from _assigned(target)
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+                """A program's own."""
+            case _:
+                for inner in ("body", "orelse", "finalbody", "handlers"):
+                    yield from _said(getattr(statement, inner, ()))
+
+
+def _assigned(target: ast.expr) -> Iterator[str]:
+    return (one.id for one in ast.walk(target) if isinstance(one, ast.Name) and not one.id.isupper())

@@ -88,7 +88,7 @@ def cluster_again(facts: Mapping[str, Any]) -> Cluster:
     match name:
         case "simulated":
             from ..worlds.simulated.cluster import SimulatedCluster
-            from ..worlds.simulated.world import SimulationOptions
+            from ..worlds.simulated.options import SimulationOptions
 
             return SimulatedCluster(options_of(SimulationOptions, facts), thorough=True)
         case "embedded":

@@ -33,8 +33,8 @@ from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.memory_outside import OutsideMemory
+from ..worlds.simulated.options import SimulationOptions
 from ..worlds.simulated.remembering import NAMED, not_looked_at, remembered
-from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
 from .census import Reached, watched_run
 from .classes import classes

@@ -19,7 +19,8 @@ from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.deployment import SimulatedDeployment
-from ..worlds.simulated.world import Captured, SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
+from ..worlds.simulated.world import Captured
 from .census import CensusController, Reached, at_no_time
 
 _APART: Final = 16

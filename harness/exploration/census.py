@@ -22,7 +22,7 @@ from ..protocol.controller import Controller, Strike
 from ..recording.history import History, Stamp
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.cluster import SimulatedCluster
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 
 
 class Reached(msgspec.Struct, frozen=True, gc=False):

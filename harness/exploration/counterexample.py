@@ -33,7 +33,7 @@ from ..recording.schedule_files import ScheduleFormat
 from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
 from ..worlds.simulated.cluster import SimulatedCluster
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 from .bench import ViolationKind, resized
 from .search import Violation
 from .shrinking import Shrunk

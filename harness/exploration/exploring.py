@@ -18,7 +18,7 @@ from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
-from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
+from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench, Outcome, Trial, resized
 from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus
 from .counterexample import Counterexample, counterexample, save

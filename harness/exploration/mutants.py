@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..contracts.registry import MUTANT, SCALED, Mutant, Named, Registry
 from ..core.schedule import Schedule
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, resized
 from .memory import look_seldom, seldom_looked_at
 from .on_cores import leave_with_search, over_processes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .held_signals import signals_held
 from .memory import look_seldom

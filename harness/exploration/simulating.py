@@ -15,7 +15,7 @@ from ..core.library import listed_by
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..recording.history import FaultMissed, History
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .largest_errors import SCHEDULES, LargestErrors, largest_errors
 

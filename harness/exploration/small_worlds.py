@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 
 SLOW_SOURCE: Final = SimulationOptions(offer_interval=3_000, obeys_rate=False)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""

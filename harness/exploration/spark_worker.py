@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from ..core.errors import StreamproofError
-from ..worlds.simulated.world import SimulationOptions
+from ..worlds.simulated.options import SimulationOptions
 from ..worlds.spark.control.run_messages import Failed
 from .bench import Bench, Outcome
 from .memory import look_seldom

@@ -354,7 +354,7 @@ class Adapting(AtWork):
         self.asked = -1
         """The horizon at which it asked for more."""
         self.told_over = False
-        self.promoted = False
+        self.to_ask = False
         """Whether it goes on from a state of its primary's, and has not asked yet how far it may go."""
         self.arrived = [0] * len(machine.inputs)
 
@@ -379,7 +379,7 @@ class Adapting(AtWork):
         adapted = checkpoint.part(PART, Adapted)
         if adapted is None:
             return
-        self.promoted = self._stands_by
+        self.to_ask = self._stands_by
         self.before = adapted.position - self.machine.taken
         self.in_force = Change(adapted.number, adapted.position, adapted.settings)
         self.changes = [change for change in self.changes if change.number > adapted.number]
@@ -428,7 +428,7 @@ class Adapting(AtWork):
             self._report()
 
     def handled(self) -> None:
-        if (self.machine.ended and not self.told_over) or (self.promoted and self.machine.working):
+        if (self.machine.ended and not self.told_over) or (self.to_ask and self.machine.working):
             self._report()
 
     def _adopt_due(self) -> None:
@@ -455,7 +455,7 @@ class Adapting(AtWork):
         machine, in_force = self.machine, self.in_force.number
         known = self.changes[-1].number if self.changes else in_force
         self.told_over = machine.ended
-        self.promoted = self.promoted and not machine.working
+        self.to_ask = self.to_ask and not machine.working
         # Who stands by is past no place.
         adopted = known if self._stands_by else in_force
         arrived = [machine.taken] if self.source else list(self.arrived)

@@ -32,7 +32,7 @@ from streamproof.harness.recording.records import Delivered, Ended, Kept, Record
 from streamproof.harness.running.determinism import execute_slices
 from streamproof.harness.running.run import run_in_memory, run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.source_replay import source_replay

@@ -18,8 +18,8 @@ from ...recording.recorder import Recorder
 from ...recording.records import Record
 from .deployment import SimulatedDeployment
 from .memory_outside import OutsideMemory
+from .options import SimulationOptions
 from .remembering import find_remembered
-from .world import SimulationOptions
 from .written import WrittenNetwork, WrittenStore
 
 

@@ -13,7 +13,8 @@ from ...protocol.controller import Controller
 from ...protocol.stores import CheckpointStore, MemoryStore
 from ...recording.history import Stamp
 from .network import Network
-from .world import Captured, SimulatedWorld, SimulationOptions
+from .options import SimulationOptions
+from .world import Captured, SimulatedWorld
 
 
 class SimulatedDeployment:

@@ -19,7 +19,7 @@ import pytest
 from asking import Ask
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
-from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
+from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
 SOUND = "trace.passive-replication"

@@ -61,7 +61,7 @@ from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
+from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.workloads import numbered

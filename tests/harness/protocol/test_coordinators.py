@@ -48,7 +48,7 @@ from streamproof.harness.protocol.effects import (
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Decided, Refused, Started
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

@@ -38,7 +38,7 @@ from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.harness.worlds.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.worlds.embedded.options import EmbeddedOptions
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 
 NAME = "word-count.passive-replication"
 FAULTS = (

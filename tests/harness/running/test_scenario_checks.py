@@ -50,7 +50,7 @@ from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.embedded import cluster as embedded
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
 from streamproof.scenarios.equi_join import equi_join

@@ -30,7 +30,7 @@ from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Offered, Taken
 from streamproof.harness.running.judgement import judge_history
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.oracles import ORACLES
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.passive_replication import passive_replication

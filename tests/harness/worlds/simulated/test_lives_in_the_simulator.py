@@ -17,7 +17,7 @@ from streamproof.harness.recording.history import FaultStruck, History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Offered, Opened, Taken
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.workloads import numbered

@@ -16,7 +16,7 @@ from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Offered
 from streamproof.harness.worlds.embedded.cluster import check_subject
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
+from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.equi_join import equi_join

@@ -38,7 +38,7 @@ from streamproof.harness.recording.history import Aborted, History, Stalled
 from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
 from streamproof.harness.running.run import run_in_memory, run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from streamproof.harness.worlds.simulated.world import SimulationOptions
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
