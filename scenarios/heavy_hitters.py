@@ -102,6 +102,17 @@ class Sketch(Operator[Sketched]):
             state.candidates.add(flow)
         return []
 
+    def alpha_of_all(self, events: Sequence[Event]) -> float:
+        sizes: dict[str, int] = {}
+        for flow, size in [event.value for event in events]:
+            sizes[flow] = sizes.get(flow, 0) + size
+        sizes.pop(END, None)
+        where = [place for flow in sizes for place in places(flow, self._rows, self._width, self._salt)]
+        if not where:
+            return 0.0
+        # More exact than float64 is below 2^53 nothing has to be.
+        return float(np.bincount(where, np.repeat(list(sizes.values()), self._rows)).max())
+
     def divergence(self, state: Sketched, backup: Sketched) -> float:
         return float(np.abs(state.counters - backup.counters).max())
 

@@ -6,6 +6,7 @@ back, and one event moves the divergence by no more than one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..harness.core.errors import InvalidOperator
@@ -57,6 +58,9 @@ class PartialCount(_Counting):
     def process(self, event: Event, state: Counts) -> list[Output]:
         count = state[event.value] = state.get(event.value, 0) + 1
         return [] if count % self.tells_every else [(event.value, self.tells_every)]
+
+    def alpha_of_all(self, events: Sequence[Event]) -> float:
+        return max(Counter([event.value for event in events]).values(), default=0)
 
     def divergence_after(self, event: Event, state: Counts, backup: Counts, before: float) -> float:
         return max(before, _apart([event.value], state, backup))

@@ -13,7 +13,7 @@ from ..core.costs import Costs
 from ..core.errors import InvalidScenario, UnknownName, Unsupported
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
-from ..core.model import operator_of, replica_of, slice_of
+from ..core.model import Role, operator_of, punctuated, replica_of, slice_of
 from ..core.places import Places
 from ..core.proper import proper, switch
 from ..core.quantities import Duration, seconds
@@ -119,6 +119,26 @@ def _check_costs(subject: Subject, costs: Costs) -> None:
     for name in costs.per_event:
         if name not in subject.topology.stages:
             raise UnknownName("operator with a cost", name, list(subject.topology.stages))
+
+
+def check_punctuations(scenario: Scenario) -> None:
+    """Raises InvalidScenario where an operator that is fed by sources alone waits for a punctuation that never comes: a
+    run would tell nothing of its windows. What others make for it is known later; and an input that was made smaller,
+    as long as it fails, may be without. So it is asked of what a user gives."""
+    if not isinstance(scenario.subject, SchemeSubject):
+        return
+    topology, workload = scenario.subject.topology, scenario.workload
+    for name, stage in topology.stages.items():
+        fed_by = {edge.upstream for edge in topology.edges if edge.downstream == name}
+        if not punctuated(stage.operator) or fed_by & topology.stages.keys():
+            continue
+        sources = [one for one in topology.slices if topology.role(one) is Role.SOURCE and operator_of(one) in fed_by]
+        events = (event for one in sources for batch in workload.batches(one) for event in batch)
+        if not any(stage.operator.punctuation(event) for event in events):
+            raise InvalidScenario(
+                f"{name!r} of {topology.name!r} waits for punctuations, and of the {workload.events:,} events of "
+                f"workload {workload.name!r} none is one: none of its windows would end"
+            )
 
 
 def _check_applies(subject: Subject, guarantee: Guarantee, oracles: Mapping[str, Oracle]) -> None:

@@ -125,6 +125,12 @@ class Operator(ABC, Generic[State]):
         nothing is, and who needs it refuses the operator. Neither of the two may be changed."""
         raise InvalidOperator(f"{type(self).__name__} does not say how far two of its states are from each other")
 
+    def alpha_of_all(self, events: Sequence[Event]) -> float:
+        """How far these events, taken one after the other, move the divergence between two states at most. By default
+        each moves it by `alpha`. The less it is, the more of them are taken at once; as with `divergence_after`, a
+        scheme goes by it, and who judges does not ask for it."""
+        return (self.alpha or 0.0) * len(events)
+
     def divergence_after(self, event: Event, state: State, backup: State, before: float) -> float:
         """The divergence once `event` has been taken into `state`, where it was `before`: no less than `divergence`
         gives, and cheaper than that where an event touches little. A scheme goes by it between two backups; who judges
@@ -132,8 +138,9 @@ class Operator(ABC, Generic[State]):
         return self.divergence(state, backup)
 
     def divergence_after_all(self, events: Sequence[Event], state: State, backup: State, before: float) -> float:
-        """The same once all of `events` have been taken into `state`, one after the other. By default a scheme asks
-        `divergence_after` of each of them, where there is that."""
+        """The same once all of `events` have been taken into `state`, one after the other. A scheme asks for it when
+        by `alpha_of_all` it could be too much. By default it asks `divergence_after` of each of them, where there is
+        that."""
         return self.divergence(state, backup)
 
     def delta(self, state: State, backup: State) -> Value:
@@ -201,6 +208,13 @@ def measures_many(operator: Operator[Any]) -> bool:
 
 def _says(operator: Operator[Any], method: str) -> type:
     return next(kind for kind in type(operator).__mro__ if method in vars(kind))
+
+
+def tells_alpha_of_all(operator: Operator[Any]) -> bool:
+    """Whether it says how far many events move the divergence, where that is less than each by itself."""
+    who = _says(operator, "alpha_of_all")
+    # Whoever measures anew, and inherits what is said of many, says nothing of many.
+    return who is not Operator and issubclass(who, _says(operator, "divergence"))
 
 
 def backs_up_partly(operator: Operator[Any]) -> bool:

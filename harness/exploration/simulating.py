@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from ..contracts.registry import Registry
-from ..contracts.scenario import Scenario, check, check_carriers
+from ..contracts.scenario import Scenario, check, check_carriers, check_punctuations
 from ..core.errors import UnknownName
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
@@ -96,6 +96,7 @@ def simulate(
     faults: Schedule = tuple(scenario.faults if schedule is None else schedule)
     planned = replace(bench.scenario, faults=faults)
     check(planned, bench.cluster.places, registry.faults, registry.oracles)
+    check_punctuations(planned)
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     history = bench.run(faults, seed)
     return Simulated(faults, seed, bench.judge(history), bench.not_judged, history)

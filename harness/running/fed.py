@@ -36,9 +36,9 @@ def check_fed(path: Path, description: Description, workload: Workload, history:
     """When how many events of a source had been offered before."""
     for stamped in history.of(Offered):
         assert isinstance(stamped.record, Offered)
-        source = offered.setdefault(stamped.record.source, [])
-        times.setdefault(stamped.record.source, []).append((stamped.at, len(source)))
-        source.extend(stamped.record.events)
+        so_far = offered.setdefault(stamped.record.source, [])
+        times.setdefault(stamped.record.source, []).append((stamped.at, len(so_far)))
+        so_far.extend(stamped.record.events)
     fed = _as_said(path, said, workload, max(map(len, offered.values()), default=0))
     every = _interval(description.cluster, fed)
     for source, events in offered.items():

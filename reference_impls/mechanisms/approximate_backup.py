@@ -2,10 +2,11 @@
 sections 3.4 to 3.6).
 
 - The state is backed up before an item is taken by which its divergence from what is durable could exceed theta: `d +
-  alpha > theta`. The slice waits until the backup is durable, so that the divergence never exceeds theta, and nothing
-  has to be added to the bound. Asynchronously, the backup is issued so many items ahead; while it is written the slice
-  goes on until theta is reached, and then waits. So what is in flight is paid for out of theta (the paper checks after
-  the update, and owes alpha for each item that is in flight, and one more).
+  alpha > theta`; d is measured when by alpha alone it could have become so much. The slice waits until the backup is
+  durable, so that the divergence never exceeds theta, and nothing has to be added to the bound. Asynchronously, the
+  backup is issued so many items ahead; while it is written the slice goes on until theta is reached, and then waits. So
+  what is in flight is paid for out of theta (the paper checks after the update, and owes alpha for each item that is in
+  flight, and one more).
 - Items that wait are backed up, all of them, when more than l would not be. They are acknowledged at once as long as
   no more than l are not safe, the others when they are.
 - At gamma outputs that are not acknowledged nothing more is taken.
@@ -38,6 +39,7 @@ from ...harness.core.model import (
     measures_many,
     operator_of,
     punctuated,
+    tells_alpha_of_all,
 )
 from ...harness.core.proper import positive, proper, switch
 from ...harness.protocol.channels import InputChannel
@@ -53,6 +55,8 @@ from .thresholds import Failures, Thresholds
 PART = "approximate"
 _WHOLE_EVERY = 16
 """So many partial backups at most follow a whole one."""
+_MEASURED_EVERY = 1_000
+"""After so many items it is measured how far the state is, though it could be further by alpha."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ class ApproximateBackups(AtWork):
         self.ahead = settings.ahead
         self.keep = settings.keep
         self.alpha = float(self.operator.alpha or 0.0)
+        self.tells_of_all = tells_alpha_of_all(self.operator)
         self.beta = (self.operator.fan_out or 1) * len(spec.topology.choices(spec.slice_id))
         self.stateful = machine.state is not None
         self.partial = settings.partial and self.stateful and backs_up_partly(self.operator)
@@ -200,6 +205,13 @@ class ApproximateBackups(AtWork):
         self.backup: Any = self.operator.restore(self.operator.snapshot(machine.state)) if self.stateful else None
         """The state that is durable."""
         self.divergence = 0.0
+        """Of the state from that, when it was measured last."""
+        self.unmeasured: list[Event] = []
+        """Processed since."""
+        self.moved = 0.0
+        """By how much these have moved it at most."""
+        self.foreseen: tuple[int, dict[int, float]] = (0, {})
+        """The number of an item that waits; and by how much it and those after it, so many in all, move it at most."""
         self.issued: _Issued | None = None
         self.saving: set[CheckpointId] = set()
         self.partials = 0
@@ -243,9 +255,13 @@ class ApproximateBackups(AtWork):
 
     def _by_worth(self, up: str, events: list[Event]) -> Iterator[tuple[bool, list[Event]]]:
         """These in parts of which all or none must never be lost."""
-        worth = [self.is_precious(up, event) for event in (events if self.punctuated else events[:1])]
-        if events and (not self.punctuated or not any(worth)):
-            yield worth[0], events
+        if not self.punctuated:
+            if events:
+                yield self.is_precious(up, events[0]), events
+            return
+        worth = [self.is_precious(up, event) for event in events]
+        if events and not any(worth):
+            yield False, events
             return
         for precious, alike in groupby(zip(worth, events, strict=True), itemgetter(0)):
             yield precious, [event for _, event in alike]
@@ -351,13 +367,50 @@ class ApproximateBackups(AtWork):
         return self.allowed.gamma < self.beta or (self.stateful and self.allowed.theta < self.alpha)
 
     def _state_is_due(self) -> bool:
-        return self.stateful and self._steps() < 1
+        return self.stateful and not self._as_far_as_theta(1)
 
-    def _steps(self) -> float:
-        """How many items more may move the state."""
-        if not self.stateful or not self.alpha:
-            return inf
-        return (self.allowed.theta - self.divergence) / self.alpha + 1e-9
+    def _steps(self, enough: float) -> float:
+        """How many items more may move the state, each by alpha; exactly, where they are no more than that."""
+        if self.unmeasured and self._steps_by_alpha() <= enough:
+            self.measure()
+        return self._steps_by_alpha()
+
+    def _steps_by_alpha(self) -> float:
+        return self._left_of_theta() / self.alpha + 1e-9
+
+    def _as_far_as_theta(self, count: int) -> int:
+        """How many of so many that wait first may move the state."""
+        if not self.stateful or not self.alpha or not count:
+            return count
+        if self.tells_of_all and self._alpha_of_first(count) <= self._left_of_theta():
+            return count
+        steps = self._steps(count)
+        if count <= steps or not self.tells_of_all:
+            return int(max(0, min(steps, count)))
+        left = self._left_of_theta()
+        while count > steps and (far := self._alpha_of_first(count)) > left:
+            if count == 1:
+                return 0
+            # As many as it would be if all of them moved it equally far.
+            count = int(max(1, steps, min(count * left / far, count * 3 / 4)))
+        return count
+
+    def _left_of_theta(self) -> float:
+        return self.allowed.theta - self.divergence - self.moved
+
+    def _alpha_of_first(self, count: int) -> float:
+        """How far the first that wait move the state at most."""
+        if self.foreseen[0] != self.pending[0].number:
+            self.foreseen = self.pending[0].number, {}
+        foreseen = self.foreseen[1]
+        if count not in foreseen:
+            events: list[Event] = []
+            for one in self.pending:
+                if len(events) >= count:
+                    break
+                events += one.events
+            foreseen[count] = self.operator.alpha_of_all(events[:count])
+        return foreseen[count]
 
     def _allowance(self) -> int:
         """How many of the items that wait may be taken."""
@@ -371,8 +424,7 @@ class ApproximateBackups(AtWork):
             return 0 if self._to_be_covered() else self._first_of_them(made, safe=True)
         if self.pending[0].precious or exact or self.owed > self.covered:
             return 0
-        steps = self._steps()
-        return self._first_of_them(min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT), safe=False)
+        return self._as_far_as_theta(self._first_of_them(made, safe=False))
 
     def _first_of_them(self, most: int, *, safe: bool) -> int:
         """How many of the first that wait are safe; or are not, and may be lost. No more than so many."""
@@ -395,13 +447,18 @@ class ApproximateBackups(AtWork):
         if self.issued is not None:
             return
         if (self.done - self.covered >= self.keep and self.pending[0].safe) or (
-            self.ahead and self.divergence > 0 and not self.pending[0].safe and self._steps() <= self.ahead
+            self.ahead
+            and self.stateful
+            and self.alpha
+            and not self.pending[0].safe
+            and self._steps(self.ahead) <= self.ahead
+            and self.divergence > 0
         ):
             self.issue()
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         self.passed(up, events)
-        self.measure(events)
+        self.follow(events)
 
     def passed(self, up: str, events: list[Event]) -> None:
         """The next of those that wait have been processed."""
@@ -426,12 +483,32 @@ class ApproximateBackups(AtWork):
         if self.failures.passed_all(events):
             self.allowed = self.in_force()
 
-    def measure(self, events: list[Event]) -> None:
-        """How far the state is from its backup, once these have been processed."""
-        if self.stateful:
+    def follow(self, events: list[Event]) -> None:
+        """These have been processed."""
+        if not self.stateful:
+            return
+        self.unmeasured += events
+        if not self.tells_of_all:
+            self.moved += self.alpha * len(events)
+        else:
+            first, foreseen = self.foreseen
+            known = foreseen.get(len(events)) if first == self.done - len(events) + 1 else None
+            self.moved += self.operator.alpha_of_all(events) if known is None else known
+        if len(self.unmeasured) >= _MEASURED_EVERY:
+            self.measure()
+
+    def measure(self) -> None:
+        """How far the state is from its backup, with all that has been processed."""
+        events, self.unmeasured, self.moved = self.unmeasured, [], 0.0
+        if events:
             self.divergence = self.operator.divergence_after_all(
                 events, self.machine.state, self.backup, self.divergence
             )
+
+    def measure_anew(self) -> None:
+        """The same, of a state or a backup that is another now."""
+        self.unmeasured, self.moved = [], 0.0
+        self.divergence = self.operator.divergence(self.machine.state, self.backup)
 
     def in_force(self) -> Thresholds:
         return self.thresholds.after(self.failures.count)
@@ -443,6 +520,7 @@ class ApproximateBackups(AtWork):
         if self.issued is not None or (self.allowed.gamma < self.beta and self.outputs.count > self.allowed.gamma):
             return
         machine = self.machine
+        self.measure()
         # What a partial backup leaves out is lost, and more than theta is not left out if it was not more before: items
         # that are backed up move the state beyond it.
         if self.partial and self.partials < _WHOLE_EVERY and self.divergence <= self.allowed.theta:
@@ -483,7 +561,7 @@ class ApproximateBackups(AtWork):
             else:
                 self.backup = self.operator.restore(issued.state)
                 self.partials = 0
-            self.divergence = self.operator.divergence(self.machine.state, self.backup)
+            self.measure_anew()
         self.outputs.settle(issued.positions)
 
     def save(self) -> Backup:
@@ -563,7 +641,7 @@ class ApproximateBackups(AtWork):
         if not missing:
             return
         self.machine.compensate(missing)
-        self.divergence = self.operator.divergence(self.machine.state, self.backup)
+        self.measure_anew()
 
 
 class FollowingEach(ApproximateBackups):
@@ -574,8 +652,8 @@ class FollowingEach(ApproximateBackups):
             state, before = self.machine.state, self.divergence
             self.divergence = self.operator.divergence_after(event, state, self.backup, before)
 
-    def measure(self, events: list[Event]) -> None:
-        """It has been."""
+    def follow(self, events: list[Event]) -> None:
+        """Each of them has been."""
 
 
 def _before(numbers: Sequence[int], first: int) -> int:

@@ -79,6 +79,7 @@ class MeasuringFromTheIssued(ApproximateBackups):
             self.divergence = 0.0
 
     def _is_durable(self, issued: _Issued) -> None:
+        self.measure()
         backup, divergence, partial = self.backup, self.divergence, self.partial
         super()._is_durable(issued)
         self.backup, self.divergence, self.partial = backup, divergence, partial

@@ -334,8 +334,8 @@ class MakingUpForNothing(ApproximateBackups):
 
     made_up = False
 
-    def measure(self, events: list[Event]) -> None:
-        super().measure(events)
+    def follow(self, events: list[Event]) -> None:
+        super().follow(events)
         if self.machine.name == "count-1" and self.machine.taken > 10 and not self.made_up:
             self.made_up = True
             self.machine.compensate(3)

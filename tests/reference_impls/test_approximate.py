@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -28,7 +29,7 @@ from streamproof.harness.protocol.messages import Batch, Open, Replayed
 from streamproof.harness.protocol.operator import OperatorSlice
 from streamproof.harness.protocol.stores import FileStore, put
 from streamproof.harness.recording.history import History
-from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
+from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record, Taken
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.approximate import Spread, approximate, shares
 from streamproof.reference_impls.mechanisms.approximate_backup import ApproximateBackup
@@ -378,16 +379,37 @@ class ToldOfEach(Told):
         return super().divergence_after(event, state, backup, before)
 
 
-def test_an_operator_is_asked_once_for_what_was_taken_at_once_or_else_after_each_event() -> None:
-    def asked(operator: Totals) -> list[int]:
+def test_an_operator_is_asked_once_by_alpha_it_could_be_too_much_or_else_after_each_event() -> None:
+    def asked(operator: Totals, theta: float) -> list[int]:
         Told.asked.clear()
-        found.append(history(approximate(one_total(operator), theta=1_000, l=100, gamma=400)).records)
+        found.append(history(approximate(one_total(operator), theta=theta, l=100, gamma=400)).records)
         return [*Told.asked]
 
     found: list[object] = []
-    assert asked(Told()) == [4] * 50
-    assert asked(ToldOfEach()) == [1] * 200
+    assert asked(Told(), 1_000) == []
+    assert asked(ToldOfEach(), 1_000) == [1] * 200
     assert found[0] == found[1]
+    # Of two keys neither is off by more than half of what was taken.
+    assert asked(Told(), 200) == [100, 52, 24, 16]
+    asked(ToldOfEach(), 200)
+    assert found[2] == found[3]
+
+
+class ToldOfMany(Totals):
+    """The same of many ones."""
+
+    def alpha_of_all(self, events: Sequence[Event]) -> float:
+        return max(Counter([event.key for event in events]).values(), default=0)
+
+
+def test_the_less_far_many_events_move_a_state_the_more_are_taken_at_once() -> None:
+    def taken(operator: Totals) -> list[int]:
+        workload = ones(keys=8, events=256, batch=32)
+        subject = approximate(one_total(operator), theta=48, l=100, gamma=400)
+        return [one.count for one in history_of(Scenario(subject, workload, claims=[]), []).each(Taken)]
+
+    assert sum(taken(Totals())) == sum(taken(ToldOfMany())) == 256
+    assert max(taken(Totals())) < max(taken(ToldOfMany())) == 32
 
 
 def test_what_is_received_in_parts_is_kept_in_parts() -> None:

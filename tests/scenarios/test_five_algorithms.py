@@ -28,6 +28,7 @@ from streamproof.harness.core.model import (
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
+from streamproof.harness.exploration.simulating import simulate
 from streamproof.harness.recording.history import History
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
@@ -158,6 +159,13 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Topology], r
         make()
 
 
+def test_an_operator_whose_punctuation_never_comes_is_refused_by_name() -> None:
+    """Nothing of its windows would have been tried."""
+    endless = Scenario(approximate(heavy_hitters()), packets(window=500, events=100))
+    with pytest.raises(InvalidScenario, match=r"'sketch' of 'heavy-hitters' waits for punctuations.* none"):
+        simulate(endless, [])
+
+
 # Divergences
 
 FLOWS = st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.integers(1, 1_500)).map(list)
@@ -224,6 +232,8 @@ def test_a_divergence_is_a_distance_that_one_event_moves_by_alpha_at_most(name: 
     more = [taken, *data.draw(st.lists(event, max_size=8))]
     for other in more[1:]:
         list(operator.process(other, moved))
+    assert abs(operator.divergence(moved, second) - apart) <= operator.alpha_of_all(more) + slack
+    assert operator.alpha_of_all(more) <= operator.alpha * len(more) + slack
     assert operator.divergence_after_all(more, moved, second, apart) >= operator.divergence(moved, second) - slack
 
 

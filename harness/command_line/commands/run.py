@@ -76,6 +76,7 @@ def run_command(
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
     from ...certifying.subjects import claims_named
+    from ...contracts.scenario import check_punctuations
     from ...reporting.runs import place, view_of_run
     from ...reporting.screen import report_line, run_screen
     from ...running.run import check_scenario, new_run_id, run_named
@@ -96,6 +97,7 @@ def run_command(
         if profile is not None:
             check_profile(profile, named.scenario)
         check_scenario(named.scenario, chosen, registry)
+        check_punctuations(named.scenario)
     if dry_run:
         plans = [plan(named, chosen, registry.faults, registry.oracles, seed) for named in scenarios]
         if as_json:
