@@ -861,10 +861,18 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
 
 
 def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
-    certify: Callable[..., Certified],
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plan = covering.Covering.plan
+
+    def and_nothing_else(made: Any, *given: Any) -> None:
+        plan(made, *given)
+        made._waiting, made._recovery = [], None
+
+    # Nothing else shows it, and takes its time.
+    monkeypatch.setattr(covering.Covering, "plan", and_nothing_else)
     faults = every_crash_point("driver", split_brain=False)
-    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, budget=Budget(kills=0))
+    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, workload=words(events=20), budget=Budget(kills=0))
     assert status(certified) is Status.VIOLATED, reasons(certified)
     shown = certified.certificate.counterexample
     assert shown is not None
