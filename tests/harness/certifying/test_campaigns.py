@@ -58,6 +58,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
@@ -861,10 +862,18 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
 
 
 def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
-    certify: Callable[..., Certified],
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plan = covering.Covering.plan
+
+    def and_nothing_else(made: Any, *given: Any) -> None:
+        plan(made, *given)
+        made._waiting, made._recovery = [], None
+
+    # Nothing else shows it, and takes its time.
+    monkeypatch.setattr(covering.Covering, "plan", and_nothing_else)
     faults = every_crash_point("driver", split_brain=False)
-    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, budget=Budget(kills=0))
+    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, workload=words(events=20), budget=Budget(kills=0))
     assert status(certified) is Status.VIOLATED, reasons(certified)
     shown = certified.certificate.counterexample
     assert shown is not None
@@ -878,6 +887,23 @@ def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
 def test_what_says_what_is_right_is_said(certify: Callable[..., Certified]) -> None:
     certificate = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(runs=1, kills=0)).certificate
     assert campaign.AS_READ in certificate.not_covered
+
+
+def test_whom_the_jvm_is_connected_to_is_an_effect(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Peers:
+        def __init__(self, is_ours: Callable[[int], bool]) -> None:
+            self._new = [("10.0.0.7", 9092)]
+
+        def new(self, pid: int) -> list[Endpoint]:
+            new, self._new = self._new, []
+            return new
+
+    monkeypatch.setattr(lane, "Peers", Peers)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(runs=1, kills=0))
+    uncut = certified.certificate.uncut
+    assert [(one.name, one.place, one.times) for one in uncut] == [("connection 10.0.0.7:9092", "Spark's JVM", 1)]
 
 
 @pytest.mark.parametrize(
