@@ -234,6 +234,12 @@ def test_what_was_made_before_anybody_listened_goes_out_whole_although_the_recei
     assert channel.replay(2) is None, "that held for the first opening only"
 
 
+def test_what_was_acknowledged_stays_so_when_an_older_acknowledgement_comes_later() -> None:
+    channel = OutputChannel()
+    channel.open(1)
+    assert [channel.acknowledge(1, upto) for upto in (2, 5, 3, 6)] == [2, 5, 5, 6]
+
+
 def test_a_batch_that_is_acknowledged_in_part_stays() -> None:
     channel = LoggedChannel()
     channel.emit([event(1), event(2), event(3)])

@@ -20,7 +20,7 @@ from streamproof.harness.core.errors import InvalidTopology, UnknownName
 from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events as of
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.protocol.merging import ALWAYS, ChannelRun, Merge, Sequencer, sequencer
+from streamproof.harness.protocol.merging import ALWAYS, ChannelRun, Merge, Sequencer, end_of, epoch_of, sequencer
 from streamproof.harness.recording.records import Taken
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -355,3 +355,10 @@ def test_weights_that_do_not_fit_their_slice_are_refused() -> None:
 def test_a_run_with_weights_is_described_as_its_record_gives_it_back(weights: Any) -> None:
     described = passive_replication(order(), merge=RoundRobin(weights)).describe()
     assert json.loads(json.dumps(described)) == described
+
+
+def test_an_epoch_has_its_last_time_and_not_that_of_the_one_before() -> None:
+    for epoch in range(3):
+        last = end_of(epoch, 8)
+        assert [epoch_of(time, 8) for time in (last - 7, last, last + 1)] == [epoch, epoch, epoch + 1]
+    assert epoch_of(-5, 8) == epoch_of(0, 8) == 0
