@@ -104,7 +104,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except StreamproofError as error:
         return failed(str(error), error, error.exit_status, session, arguments)
-    except Ended:
+    except Terminated:
         raise
     except SystemExit as error:
         # Else the status would be what somebody's code says, and 0 would pass for a claim that holds.
@@ -134,10 +134,10 @@ def main() -> NoReturn:
     sys.exit(run_command_line(sys.argv[1:]))
 
 
-class Ended(SystemExit):
+class Terminated(SystemExit):
     """By a signal."""
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
     """Leave by way of every context that is open, so that what was started is ended."""
-    raise Ended(128 + number)
+    raise Terminated(128 + number)

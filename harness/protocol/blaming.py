@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OURS: Final = __name__.partition(".")[0]
 
 
-def blame(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None:
+def blame_user(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None:
     """Raises InvalidScheme where what was raised, which nobody raises on purpose, comes of a scheme's own code, and
     InvalidOperator where a mechanism of streamproof's failed by what an operator has told it: a slice that is made of
     nothing but streamproof's own fails by a mistake of ours."""
@@ -42,7 +42,7 @@ def _blame_operator(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None
 
 
 class blamed:
-    """Raises InvalidScheme for what `blame` finds to be a mistake of a scheme's own."""
+    """Raises InvalidScheme for what `blame_user` finds to be a mistake of a scheme's own."""
 
     __slots__ = ("_spec",)
 
@@ -54,7 +54,7 @@ class blamed:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
-            blame(self._spec, error)
+            blame_user(self._spec, error)
 
 
 def _of_others(spec: SliceSpec | CoordinatorSpec) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ..core.addresses import Address, Point, Side
 from ..core.errors import InvalidScheme
 from ..core.model import replica_name
 from ..recording.records import Record
-from .blaming import blame
+from .blaming import blame_user
 from .coordinator import CoordinatorSpec
 from .effects import (
     Durable,
@@ -240,7 +240,7 @@ def asked(machine: Actor, given: Input) -> list[Effect]:
     try:
         return machine.on(given)
     except Exception as error:
-        blame(machine.spec, error)
+        blame_user(machine.spec, error)
         raise
 
 

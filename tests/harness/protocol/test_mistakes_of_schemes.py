@@ -16,7 +16,14 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.errors import ExitStatus, InvalidScenario, InvalidScheme, OwnFailure, UsersCodeFailed
+from streamproof.harness.core.errors import (
+    ExitStatus,
+    InvalidOperator,
+    InvalidScenario,
+    InvalidScheme,
+    OwnFailure,
+    UsersCodeFailed,
+)
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
@@ -30,11 +37,13 @@ from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
 from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
 from streamproof.reference_impls.mechanisms.output_log import OutputLog
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
-from streamproof.scenarios.workloads import numbered
+from streamproof.scenarios.workloads import numbered, ones
 
 HERE = re.escape(__file__)
 
@@ -277,6 +286,22 @@ def test_a_slice_takes_checkpoints_in_one_way() -> None:
         made_of(Checkpointing(events(20)))
     with pytest.raises(InvalidScenario, match="gives sinks Checkpointing, which takes checkpoints of operators"):
         made_of(Checkpointing(events(20)), role=Role.SINK)
+
+
+class Unsure(Totals):
+    """Does not know what must not be lost."""
+
+    def punctuation(self, event: Event) -> bool:
+        raise LookupError("who knows?")
+
+
+def test_what_an_operator_tells_a_mechanism_of_ours_is_the_operators_mistake() -> None:
+    subject = approximate(one_total(Unsure()), theta=8, l=4, gamma=8)
+    planned = Scenario(subject, ones(keys=6, events=32, batch=4), [crash(subject.actors[0]).after(events(9))])
+    with pytest.raises(
+        InvalidOperator, match=r"operator of .* \(Unsure\), or what it returned: LookupError: who knows"
+    ):
+        run_in_memory(planned, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
 
 
 class FailsLater(AtWork):
