@@ -45,10 +45,10 @@ def test_is_told_of_in_a_section_of_its_own_with_where_it_is_reported_and_how_to
 
 
 @EACH
-def test_is_one_query_on_two_releases_that_can_be_handed_to_a_driver(bug: RealBug) -> None:
+def test_is_one_query_on_each_of_its_releases_that_can_be_handed_to_a_driver(bug: RealBug) -> None:
     assert bug.affected != bug.fixed
     assert bug.anomalies
-    for release in (bug.affected, bug.fixed):
+    for release in [bug.affected, *([bug.fixed] if bug.fixed else [])]:
         scenario = bug.scenario(release)
         assert scenario.claimed == (bug.claim,)
         assert bug.make(release).spark == release.spark
@@ -61,6 +61,8 @@ def test_one_that_is_not_known_is_refused_with_those_that_are() -> None:
 
 
 BUG = BUGS[0]
+FIXED = BUG.fixed
+assert FIXED is not None
 LOST_AND_TWICE = {str(one): 10 for one in BUG.anomalies}
 
 
@@ -74,13 +76,13 @@ def shown(
     ("one", "right"),
     [
         (shown(BUG.affected.name, Status.VIOLATED, LOST_AND_TWICE), True),
-        (shown(BUG.fixed.name, Status.HOLDS, {}), True),
+        (shown(FIXED.name, Status.HOLDS, {}), True),
         (shown(BUG.affected.name, Status.HOLDS, {}), False),
-        (shown(BUG.fixed.name, Status.VIOLATED, LOST_AND_TWICE), False),
-        (shown(BUG.fixed.name, Status.UNKNOWN, {}), False),
+        (shown(FIXED.name, Status.VIOLATED, LOST_AND_TWICE), False),
+        (shown(FIXED.name, Status.UNKNOWN, {}), False),
         (shown(BUG.affected.name, Status.VIOLATED, {"phantom-output": 1}), False),
-        (shown(BUG.fixed.name, Status.HOLDS, {}, struck=0), False),
-        (shown(BUG.fixed.name, Status.HOLDS, {}, spark="3.5.1"), False),
+        (shown(FIXED.name, Status.HOLDS, {}, struck=0), False),
+        (shown(FIXED.name, Status.HOLDS, {}, spark="3.5.1"), False),
         (shown("another release", Status.HOLDS, {}), False),
     ],
 )
@@ -93,4 +95,5 @@ def test_the_table_says_what_was_measured_and_what_was_not() -> None:
     _, _, line, *others = made.splitlines()
     assert "VIOLATED, 10 duplicate-effect, 10 lost-input" in line
     assert line.count("not tried") == 2
-    assert all(other.count("not tried") == 3 for other in others)
+    for bug, other in zip(BUGS[1:], others, strict=True):
+        assert (other.count("not tried"), other.count("none is known")) == ((3, 0) if bug.fixed else (2, 1))

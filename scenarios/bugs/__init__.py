@@ -10,12 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 from ...harness.core.errors import UnknownName
-from . import iceberg_file_names, random_job_ids, retried_stage
+from . import iceberg_file_names, paimon_batch_ids, random_job_ids, retried_stage
 from .line import RealBug, Release, Report
 
 __all__ = ["BUGS", "RealBug", "Release", "Report", "real_bug"]
 
-BUGS: Final[tuple[RealBug, ...]] = (iceberg_file_names.BUG, random_job_ids.BUG, retried_stage.BUG)
+BUGS: Final[tuple[RealBug, ...]] = (
+    iceberg_file_names.BUG,
+    random_job_ids.BUG,
+    retried_stage.BUG,
+    paimon_batch_ids.BUG,
+)
 
 
 def real_bug(name: str) -> RealBug:

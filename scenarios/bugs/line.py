@@ -35,14 +35,15 @@ class Report:
 
 @dataclass(frozen=True)
 class RealBug:
-    """One that was released, and corrected in a later release."""
+    """One that was released."""
 
     name: str
     what: str
     """What went wrong, in few words."""
     reports: tuple[Report, ...]
     affected: Release
-    fixed: Release
+    fixed: Release | None
+    """None: no release was known that corrects it when this was written."""
     make: Callable[[Release], Query]
     """The same query on either, which is right where the bug is not."""
     workload: Workload

@@ -28,7 +28,7 @@ from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
-from streamproof.scenarios.bugs import BUGS, RealBug, real_bug
+from streamproof.scenarios.bugs import BUGS, RealBug, Release, real_bug
 from versions.matrix import today, with_table
 
 MEASURED = Path(__file__).with_name("measured_bugs.json")
@@ -58,7 +58,7 @@ class Shown:
     def right(self, bug: RealBug) -> bool:
         affected = self.release == bug.affected.name
         release = bug.affected if affected else bug.fixed
-        return (
+        return release is not None and (
             (self.release, self.spark) == (release.name, release.spark)
             and self.status == (Status.VIOLATED if affected else Status.HOLDS)
             and set(self.anomalies) == (bug.anomalies if affected else set())
@@ -108,7 +108,7 @@ def main() -> int:
     wrong = []
     for name in () if asked.table else asked.bug:
         bug = real_bug(name)
-        for side in ("hunted",) if asked.hunt else asked.side:
+        for side in ("hunted",) if asked.hunt else [one for one in asked.side if release_of(bug, one) is not None]:
             try:
                 shown = hunted(bug, asked) if side == "hunted" else tried(bug, side, asked.folder)
             except MissingTool as error:
@@ -145,7 +145,8 @@ def tried(bug: RealBug, side: str, home: Path) -> Shown:
     """Raises MissingTool where its Spark or its packages cannot be had."""
     began = time.monotonic()
     finished = ran(bug, side, home / f"{bug.name}-{side}")
-    release = bug.affected if side == AFFECTED else bug.fixed
+    release = release_of(bug, side)
+    assert release is not None
     (verdict,) = finished.judgement.verdicts
     return Shown(
         release.name,
@@ -158,9 +159,14 @@ def tried(bug: RealBug, side: str, home: Path) -> Shown:
     )
 
 
+def release_of(bug: RealBug, side: str) -> Release | None:
+    return bug.affected if side == AFFECTED else bug.fixed
+
+
 def ran(bug: RealBug, side: str, folder: Path) -> Finished:
-    """Its schedule on one of the two releases, again where the fault did not strike as it was to."""
-    release = bug.affected if side == AFFECTED else bug.fixed
+    """Its schedule on one of its releases, again where the fault did not strike as it was to."""
+    release = release_of(bug, side)
+    assert release is not None
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         named = Named(bug.name, bug.what, "", bug.scenario(release))
@@ -233,7 +239,9 @@ def table(measured: Mapping[str, Measured]) -> str:
 
 
 def _told(bug: RealBug, side: str, shown: Shown | None) -> str:
-    release = bug.affected if side == AFFECTED else bug.fixed
+    release = release_of(bug, side)
+    if release is None:
+        return "none is known"
     on = release.name if release.packages == () else f"{release.name} (Spark {release.spark})"
     return f"{on}: {'not tried' if shown is None else shown.text}"
 
