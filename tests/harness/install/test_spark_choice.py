@@ -91,7 +91,7 @@ def test_a_preview_goes_by_the_version_of_its_jars_and_not_by_that_of_its_packag
 
 @pytest.mark.parametrize("number", ["4.9.0-preview1", "5.0.0.dev1", "2.4.8"])
 def test_a_preview_of_a_line_that_is_not_known_is_refused(number: str) -> None:
-    with pytest.raises(Unsupported, match=rf"Spark '{number}' are not known, only those of Spark 3\.5, .* name one of"):
+    with pytest.raises(Unsupported, match=rf"Spark '{number}' are not known, only those of Spark 3\.3, .* name one of"):
         supported(number)
 
 
