@@ -14,7 +14,7 @@ from pathlib import Path
 
 from long_histories import scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.recording.folder import read_history
+from streamproof.harness.recording.folder import read_records
 from streamproof.harness.running.judgement import judge_history
 from streamproof.oracles import ORACLES
 
@@ -29,7 +29,7 @@ def main() -> None:
     assert isinstance(judged.subject, SchemeSubject)
     assert judged.subject.specs
     before, began = _peak(), time.monotonic()
-    history = read_history(folder)
+    history = read_records(folder)
     judgement = judge_history(judged, history, {oracle.guarantee: oracle for oracle in ORACLES}, False)
     print(
         json.dumps(

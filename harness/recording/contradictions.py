@@ -48,13 +48,14 @@ _STEPS: Final = tuple(kind for kind in get_args(Record) if kind not in (Offered,
 _OWN: Final = tuple(kind for kind in _STEPS if kind is not InStep)
 """What somebody does, and nobody says of another: that a replica is in step is the manager's word."""
 _CAUSES: Final = (FaultStruck, NodeGone, LifeFailed)
+_SIMULATED: Final = "simulated"
+_WITHOUT_STEPS: Final = ("embedded", "docker")
+"""Clusters on a real clock. One of a user's may have steps."""
 
 
-def why_contradictory(
-    schedule: Sequence[SavedFault], subject: dict[str, Any], history: History, *, simulated: bool
-) -> str:
-    """In words; empty where nothing contradicts anything else. `subject` is what it says of itself. Raises
-    InvalidScenario for a schedule that is none."""
+def why_contradictory(schedule: Sequence[SavedFault], subject: dict[str, Any], history: History, cluster: str) -> str:
+    """In words; empty where nothing contradicts anything else. `subject` is what it says of itself, `cluster` the name
+    of that on which it ran. Raises InvalidScenario for a schedule that is none."""
     faults = [saved.fault() for saved in schedule]
     found = (
         *_before_the_run(history.timeline),
@@ -64,10 +65,11 @@ def why_contradictory(
         *_begun_without_cause(history.timeline),
         *_never_placed(history, subject),
     )
-    if not found and simulated:
-        found = (*_back_in_time(history), *_gone_by_themselves(history.timeline), *_of_the_dead(history))
+    if not found and cluster == _SIMULATED:
+        found = (*_struck_elsewhere(history.timeline, faults), *_back_in_time(history))
+        found = (*found, *_gone_by_themselves(history.timeline), *_of_the_dead(history))
         found = (*found, *_unfounded(history), *_counted_otherwise(history))
-    elif not found:
+    elif not found and cluster in _WITHOUT_STEPS:
         found = tuple(_with_steps(history.timeline))
     return next(iter(found), "")
 
@@ -87,11 +89,19 @@ def _struck_otherwise(timeline: Sequence[TimelineEntry], faults: Sequence[Fault]
             yield f"{_said(entry)}, and {len(faults):,} were planned"
             continue
         trigger = faults[entry.number].trigger
-        if not isinstance(entry, FaultStruck):
-            continue
-        if isinstance(trigger, AtTime) and entry.stamp.at < trigger.after.micros:
+        early = isinstance(trigger, AtTime) and entry.stamp.at < trigger.after.micros
+        if early and isinstance(entry, FaultStruck):
             yield f"{_said(entry)} after {entry.stamp.at / 1e6:g} s, and was planned for {trigger}"
-        if isinstance(trigger, Moment) and entry.address is not None and not _matches(trigger, entry.address):
+
+
+def _struck_elsewhere(timeline: Sequence[TimelineEntry], faults: Sequence[Fault]) -> Iterator[str]:
+    """Faults that came at another address than was planned. What is recovering on a real cluster, and which of several
+    tasks is meant, no address says."""
+    for entry in timeline:
+        if not isinstance(entry, FaultStruck) or entry.address is None:
+            continue
+        trigger = faults[entry.number].trigger
+        if isinstance(trigger, Moment) and not _matches(trigger, entry.address):
             yield f"{_said(entry)} at {entry.address}, and was planned for another moment: {trigger}"
 
 

@@ -214,10 +214,10 @@ def meant(path: Path) -> str:
 def read_history(path: Path) -> History:
     """What a run has left, whole or half-way. Raises DamagedHistory when something in it was altered, or contradicts
     the rest of it, and as `read_description` does."""
-    description, history = read_description(path), _read_records(path)
-    simulated = description.cluster.get("cluster") == "simulated"
+    description, history = read_description(path), read_records(path)
+    cluster = str(description.cluster.get("cluster"))
     try:
-        why = why_contradictory(description.schedule, description.subject, history, simulated=simulated)
+        why = why_contradictory(description.schedule, description.subject, history, cluster)
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     if why:
@@ -225,7 +225,8 @@ def read_history(path: Path) -> History:
     return history
 
 
-def _read_records(path: Path) -> History:
+def read_records(path: Path) -> History:
+    """The same, without a look at what `scenario.json` says. Raises DamagedHistory when something in it was altered."""
     sealed = is_sealed(path)
     frames = path / "records.frames"
     if not sealed and not frames.exists():

@@ -48,7 +48,7 @@ class RealBug:
     """The same query on either, which is right where the bug is not."""
     workload: Workload
     schedule: Schedule
-    """Shows it each time. It is the smallest that does."""
+    """One crash, as the report has it."""
     anomalies: frozenset[Anomaly]
     """As what it shows itself on the affected release."""
     claim: Guarantee = exactly_once()

@@ -244,7 +244,7 @@ def test_no_run_contradicts_itself(case: str) -> None:
         schedule = drawn(scenario, seed, world)
         history = history_of(scenario, schedule, seed=seed, world=world)
         assert world in WORLDS
-        assert why_contradictory(tuple(map(SavedFault.of, schedule)), subject, history, simulated=True) == ""
+        assert why_contradictory(tuple(map(SavedFault.of, schedule)), subject, history, "simulated") == ""
 
 
 @pytest.mark.parametrize(
