@@ -337,9 +337,6 @@ class ToySpark:
         """Its lives are threads of this process, which must not wait for a file system that waits for it."""
         raise MissingTool("nothing is mounted here")
 
-    def node_of(self, pid: int, address: str) -> str | None:
-        return None
-
     def kill_node(self, name: str) -> KillProof:
         process = self._started[name]
         process.killed.set()

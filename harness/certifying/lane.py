@@ -13,7 +13,6 @@ workers, a session of its own, and no state store loaded. What the JVM has compi
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ import psutil
 
 from ..contracts.query import Query, RunFolders
 from ..contracts.subject import TASK_POINTS
-from ..core.addresses import DRIVER, FINE_POINTS, TASK, Address, Point
+from ..core.addresses import DRIVER, TASK, Address, Point
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..core.model import Event
 from ..core.signs import Signs
@@ -42,7 +41,6 @@ from ..crash_points.inside_spark.listener import HeldPoint, PointListener, SaidI
 from ..crash_points.inside_spark.rules import script
 from ..crash_points.inside_spark.settings import agent_settings, with_options
 from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
-from ..crash_points.outside.peers import Peers
 from ..crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
@@ -63,7 +61,7 @@ from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, LaneStore, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
-from .seen_outside import connected_to, of_any_run, written_elsewhere
+from .seen_outside import of_any_run, written_elsewhere
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -146,8 +144,6 @@ class Lane:
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
-        self._peers = Peers(self._is_ours)
-        """Of the life's JVM."""
         """Files that the JVM has written outside of the lane's folders in the current life."""
         self._gateway: Mapping[str, str] | None = None
         self.ran: SparkRuns | None = None
@@ -352,7 +348,6 @@ class Lane:
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
-            self._peers = Peers(self._is_ours)
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, last_planned_batch(self.folders.checkpoint)))
@@ -503,9 +498,6 @@ class Lane:
         self._batch = batch
         if held.point is Point.FILE:
             rest = self._files.name(batch, rest)
-        if self._watching and held.point not in FINE_POINTS:
-            # Clients of stores keep their connections, mostly.
-            life.noted += map(connected_to, self._peers.new(held.pid))
         actor = held.actor or (TASK if _in_task(held) else DRIVER)
         address = Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
         await self._pass(life, address, held.text)
@@ -520,9 +512,6 @@ class Lane:
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
             life.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
-
-    def _is_ours(self, pid: int) -> bool:
-        return pid == os.getpid() or self._processes.node_of(pid, "") is not None
 
     # What the relay asks, in the loop
 

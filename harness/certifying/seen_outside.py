@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from ..contracts.query import Query
-from ..core.wire import Endpoint
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
@@ -53,11 +52,6 @@ def written_elsewhere(path: str) -> Noted:
     folder = path.removeprefix("file:").partition("/_temporary/")[0].partition("/.spark-staging-")[0]
     target = folder if folder != path.removeprefix("file:") else folder.rpartition("/")[0]
     return Noted((OutsideEffect("file", shortened(target)[:LONGEST], IN_SPARK),))
-
-
-def connected_to(peer: Endpoint) -> Noted:
-    """Of somebody whom Spark's JVM is connected to."""
-    return Noted((OutsideEffect("connection", f"{peer[0]}:{peer[1]}", IN_SPARK),))
 
 
 _JDBC: Final = "jdbc:"

@@ -23,7 +23,7 @@ def pid_of(peer: Endpoint, ours: Endpoint, first: Iterable[int] = ()) -> int:
         return 0
     wanted = f"socket:[{inode}]"
     seen = set()
-    for pid in (*first, *pids()):
+    for pid in (*first, *_pids()):
         if pid not in seen:
             seen.add(pid)
             if _has(pid, wanted):
@@ -56,8 +56,7 @@ def _hex(place: Endpoint) -> str:
 _MAPPED = "0000000000000000" + f"{int.from_bytes(bytes((0, 0, 0xFF, 0xFF)), sys.byteorder):08X}"
 
 
-def pids() -> Iterator[int]:
-    """Of all processes."""
+def _pids() -> Iterator[int]:
     # The newest first: whoever connects has mostly been started lately.
     return iter(sorted((int(name) for name in os.listdir(PROC) if name.isdecimal()), reverse=True))
 

@@ -58,7 +58,6 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
@@ -887,23 +886,6 @@ def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
 def test_what_says_what_is_right_is_said(certify: Callable[..., Certified]) -> None:
     certificate = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(runs=1, kills=0)).certificate
     assert campaign.AS_READ in certificate.not_covered
-
-
-def test_whom_the_jvm_is_connected_to_is_an_effect(
-    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Peers:
-        def __init__(self, is_ours: Callable[[int], bool]) -> None:
-            self._new = [("10.0.0.7", 9092)]
-
-        def new(self, pid: int) -> list[Endpoint]:
-            new, self._new = self._new, []
-            return new
-
-    monkeypatch.setattr(lane, "Peers", Peers)
-    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(runs=1, kills=0))
-    uncut = certified.certificate.uncut
-    assert [(one.name, one.place, one.times) for one in uncut] == [("connection 10.0.0.7:9092", "Spark's JVM", 1)]
 
 
 @pytest.mark.parametrize(
