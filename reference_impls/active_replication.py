@@ -2,10 +2,10 @@
 
 - Every replica takes all input, and sends its output to every replica downstream.
 - A deterministic merge gives all of them the same order, so they make the same, under the same numbers.
-- Receivers take the first copy of an event and drop the others, by (source, seq): when a replica dies, its fellows'
+- Receivers take the first copy of an event and drop the others, by (source, seq): when a replica dies, its peers'
   copies are there already, and nothing pauses.
 - What all receivers have taken is trimmed from the log. A replica that returns opens its channels first, so that it
-  can miss nothing, then gets the state of a fellow, which is at least as new as what was trimmed; what the state holds
+  can miss nothing, then gets the state of a peer, which is at least as new as what was trimmed; what the state holds
   already it drops from what has come in meanwhile, and only when it is in step it speaks (section 3.7.6).
 """
 

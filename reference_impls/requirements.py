@@ -92,7 +92,7 @@ def forgetful(topology: Topology, scheme: str) -> None:
 
 
 def at_least(least: int, name: str, amount: int) -> None:
-    """Raises InvalidScenario for too few fellows beside whom a slice would survive."""
+    """Raises InvalidScenario for too few peers beside whom a slice would survive."""
     if not isinstance(amount, int) or isinstance(amount, bool) or amount < least:
         raise InvalidScenario(f"{name}={amount!r}: a slice survives beside another; it needs {least} or more")
 

@@ -11,7 +11,7 @@ _calls = count()
 
 
 def rows_apart(expected: Rows, actual: Rows) -> int:
-    """How many rows of the two have no fellow in the other."""
+    """How many rows of the two have no counterpart in the other."""
     left = [sorted(row.items(), key=str) for row in actual]
     missing = 0
     for row in expected:

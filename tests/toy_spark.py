@@ -22,7 +22,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from streamproof.harness.certifying import blind_spots, campaign, lane, reference_runs
+from streamproof.harness.certifying import blind_spots, campaign, recovery_worker, reference_runs
 from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
 from streamproof.harness.contracts.cluster import Cluster, Run
 from streamproof.harness.contracts.query import SOURCE, Query
@@ -69,7 +69,7 @@ class Does(StrEnum):
     """A batch that comes again replaces its rows."""
     APPENDS = "appends"
     """It adds them again."""
-    APPENDS_IN_LANES = "appends-in-lanes"
+    APPENDS_IN_RECOVERY_WORKERS = "appends-in-workers"
     """It adds them again, but never when it is killed for real."""
     IN_STEPS = "in-steps"
     """As by-id, in two steps, after each of which it comes to the same point of its own."""
@@ -87,7 +87,7 @@ class Does(StrEnum):
     """Who finds what it has begun to write fails."""
     HANGS_AT_ITS_HALF_WRITTEN_FILE = "hangs-at-its-half-written-file"
     """Who finds what it has begun to write waits for ever."""
-    HANGS_IN_LANES = "hangs-in-lanes"
+    HANGS_IN_RECOVERY_WORKERS = "hangs-in-workers"
     """As before, and never when it is killed for real."""
     READ_FAILS = "read-fails"
     NEVER_ENDS = "never-ends"
@@ -98,7 +98,7 @@ class Does(StrEnum):
 _LEAVING = (
     Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE,
     Does.HANGS_AT_ITS_HALF_WRITTEN_FILE,
-    Does.HANGS_IN_LANES,
+    Does.HANGS_IN_RECOVERY_WORKERS,
 )
 
 
@@ -145,7 +145,7 @@ class ToyLife:
     say: Callable[[Record], None]
     pass_point: PassPoint
     killed: threading.Event
-    in_lane: bool
+    in_recovery_worker: bool
     warm: bool = False
     """Whether it is in a session that has lived the query before, and in which nothing was killed."""
     held: int | None = None
@@ -189,7 +189,7 @@ class ToyLife:
             self._hang()
 
     def _hang(self) -> None:
-        if not self.in_lane:
+        if not self.in_recovery_worker:
             raise Stalled
         self.killed.wait(60)
         raise SystemExit(-9)
@@ -224,7 +224,7 @@ class ToyLife:
         return True
 
     def _store(self, number: int) -> None:
-        forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.warm)
+        forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_RECOVERY_WORKERS and self.warm)
         name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
         (self.sink / name).write_text(f"{number} {when}")
@@ -258,7 +258,7 @@ class ToyLife:
         return rows
 
 
-# Lanes
+# Recovery workers
 
 
 class ToyProcess:
@@ -382,7 +382,7 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool,
         harness.send,
         pass_point,
         process.killed,
-        in_lane=True,
+        in_recovery_worker=True,
         warm=warm,
     )
     try:
@@ -524,7 +524,7 @@ class ToyDeployment:
             self._note,
             pass_point,
             threading.Event(),
-            in_lane=False,
+            in_recovery_worker=False,
         )
         try:
             life.live()
@@ -560,15 +560,15 @@ class _Java:
     version: int = 17
 
 
-def install(monkeypatch: pytest.MonkeyPatch, folder: Path, lanes: int = 1) -> None:
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, workers: int = 1) -> None:
     """From now on campaigns run on this."""
     agent = folder / f"agent-{uuid4().hex}.jar"
     agent.touch()
     monkeypatch.setattr(reference_runs, "SparkProcesses", ToySpark)
-    monkeypatch.setattr(reference_runs, "how_many", lambda: lanes)
+    monkeypatch.setattr(reference_runs, "how_many", lambda: workers)
     monkeypatch.setattr(blind_spots, "fetch_agent", lambda: agent)
     monkeypatch.setattr(blind_spots, "check_rules", lambda *_, **__: None)
     monkeypatch.setattr(campaign, "find_java", _Java)
-    monkeypatch.setattr(lane, "find_agent", lambda: agent)
+    monkeypatch.setattr(recovery_worker, "find_agent", lambda: agent)
     # However busy the machine is: nobody here works for long.
     monkeypatch.setattr(signs, "share_of_machine", lambda: 1.0)

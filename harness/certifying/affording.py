@@ -14,8 +14,8 @@ from .certificate import More
 from .conclusion import Planned, lines_of
 from .covering import Covering
 from .killing import streams
-from .lane_kills import IN_LANES
 from .proving import Kills, kills_a_run
+from .recovery_worker_kills import IN_RECOVERY_WORKERS
 from .request import CampaignRequest
 
 SAFETY = 1.3
@@ -105,8 +105,8 @@ class Affording:
         return kills_a_run(self._state.claims)
 
     def _runs_of(self, kills: Sequence[Planned]) -> int:
-        here = [one for one in kills if self.dies_in_lane(one)]
-        there = [one for one in kills if not self.dies_in_lane(one)]
+        here = [one for one in kills if self.dies_in_recovery_worker(one)]
+        there = [one for one in kills if not self.dies_in_recovery_worker(one)]
         return sum(1 for some in (here, there) for _ in streams(some, self._a_run))
 
     def seconds_of(self, kills: Sequence[Planned]) -> float:
@@ -138,6 +138,6 @@ class Affording:
         command = f"streamproof certify --continue {asked} --minutes {minutes}" if asked else ""
         return More(len(untried), len(state.plan), len(sample), minutes, command)
 
-    def dies_in_lane(self, planned: Planned) -> bool:
-        """Whether a lane kills it: no two runs on a cluster come to its point."""
-        return self._request.query.copyable and planned.crash.point in IN_LANES
+    def dies_in_recovery_worker(self, planned: Planned) -> bool:
+        """Whether a recovery worker kills it: no two runs on a cluster come to its point."""
+        return self._request.query.copyable and planned.crash.point in IN_RECOVERY_WORKERS

@@ -17,7 +17,7 @@ class Passed:
 
     address: Address
     at: int
-    """Microseconds since the lane began."""
+    """Microseconds since the recovery worker began."""
     records: int
     """How many records the life had made by then."""
     state: CrashState | None
@@ -35,7 +35,7 @@ class Death:
 
     address: Address
     at: int
-    """Microseconds since the lane began."""
+    """Microseconds since the recovery worker began."""
     pids: tuple[int, ...]
     gone: bool
     """Whether each of them was seen to be gone."""
@@ -51,7 +51,7 @@ class Attempt:
     records: list[Stamped] = field(default_factory=list)
     failure: StreamproofError | None = None
     failed_at: int = 0
-    """When it failed, or was given up, microseconds since the lane began."""
+    """When it failed, or was given up, microseconds since the recovery worker began."""
     failed_in: int = -1
     """The newest batch that had been begun then; -1: none."""
     silent: int | None = None

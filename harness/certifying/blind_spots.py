@@ -18,10 +18,10 @@ from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .attempts import Attempt
 from .campaign_state import CampaignState
 from .conclusion import NotReached, Planned
-from .lane import Lane
 from .messages import NO_MESSAGE, unreached, unseen, without_repeats
 from .plan import Crash, Victim
 from .profile import Profile
+from .recovery_worker import RecoveryWorker
 from .reference_runs import other_spark
 from .seen_outside import unannounced_of, uncut_of
 
@@ -89,11 +89,11 @@ def note_seen_outside(state: CampaignState, query: Query, lives: Sequence[Attemp
         state.not_covered.append(AGAIN.format(times=times, most=TIMES))
 
 
-def note_messages(state: CampaignState, query: Query, lanes: Sequence[Lane], profile: Profile) -> Profile:
+def note_messages(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], profile: Profile) -> Profile:
     """What is not seen of the stores outside, or is alike so often that it is not tried each time: what is left to be
     tried."""
-    state.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
-    for store in unreached(query, [lane.relay.seen for lane in lanes]):
+    state.not_covered += unseen(query, [worker.relay.seen for worker in workers])
+    for store in unreached(query, [worker.relay.seen for worker in workers]):
         crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
         state.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
     kept, left_out = without_repeats(profile.passed)

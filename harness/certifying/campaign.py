@@ -4,9 +4,9 @@
    with what was durable there.
 2. A plan is made of what they passed.
 3. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
-   as one shows a violation, it is tried again as a real kill in a lane, repeated and made smaller, and is reported only
-   then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to go on.
-   Where it is claimed that a query survives losses of power, those are tried next (`losing_power`).
+   as one shows a violation, it is tried again as a real kill in a recovery worker, repeated and made smaller, and is
+   reported only then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to
+   go on. Where it is claimed that a query survives losses of power, those are tried next (`losing_power`).
 4. Real kills on the cluster (`proving`): of executors, Python workers and nodes at the points of tasks, and split
    brains.
 5. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
@@ -84,8 +84,6 @@ from .errors_left import check_bounds, check_measured, not_measured
 from .folders import check_unused
 from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
-from .lane import Lane
-from .lane_kills import LaneKiller
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import messages_first
 from .plan import CrashTrial, How, Victim
@@ -93,7 +91,9 @@ from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nod
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
-from .reference_runs import open_lanes, run_references
+from .recovery_worker import RecoveryWorker
+from .recovery_worker_kills import RecoveryWorkerKiller
+from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
 from .shrinking import crash_place
@@ -297,13 +297,13 @@ class _Campaign:
         try:
             with ExitStack() as stack:
                 query, workload = self.request.query, self.request.workload
-                lanes = open_lanes(stack, self.name, query, workload, work, watched_inside)
-                if lanes[0].no_journal:
-                    state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
+                workers = open_recovery_workers(stack, self.name, query, workload, work, watched_inside)
+                if workers[0].no_journal:
+                    state.not_covered.append(NO_FILES.format(why=workers[0].no_journal))
                 with state.timed("reference runs"):
-                    lives = run_references(state, query, lanes)
-                self._note_what_ran(lanes)
-                self._state_time(lanes, lives)
+                    lives = run_references(state, query, workers)
+                self._note_what_ran(workers)
+                self._state_time(workers, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
                 profile = profile_of(lives[0])
@@ -317,27 +317,34 @@ class _Campaign:
                 if watched_inside:
                     note_unpassed_points(state, query, lives)
                 note_seen_outside(state, query, lives)
-                profile = note_messages(state, query, lanes, profile)
+                profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
-                covering = Covering(state, self.request, lanes, lives[: len(lanes)], references)
+                covering = Covering(state, self.request, workers, lives[: len(workers)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
                 else:
                     state.not_covered.append(NEVER_RECOVERING)
-                losing = self._plan_losses(profile, lanes, lives[: len(lanes)], references)
-                in_lanes = Proving(
-                    state, self.request, LaneKiller(lanes[0]), self.cluster.name, references, Kills((), (), kills.keys)
+                losing = self._plan_losses(profile, workers, lives[: len(workers)], references)
+                in_recovery_workers = Proving(
+                    state,
+                    self.request,
+                    RecoveryWorkerKiller(workers[0]),
+                    self.cluster.name,
+                    references,
+                    Kills((), (), kills.keys),
                 )
                 assert state.journal is not None
                 state.journal.begin(self._certificate("", profile))
                 write_points(state.folder / POINTS, lives[0])
                 state.took(START, 1, state.spent)
-                self._take_up(in_lanes, is_driver_alone)
-                self._cover(covering, in_lanes, SHARES, LATER_SHARE)
+                self._take_up(in_recovery_workers, is_driver_alone)
+                self._cover(covering, in_recovery_workers, SHARES, LATER_SHARE)
                 self._lose_power(losing, POWER_SHARE)
                 affording = Affording(state, self.request, covering, losing, kills, of_driver)
                 if not self._is_over():
-                    unjudgeable = self._kill(stack, affording, covering, kills, in_lanes, lanes, references, work)
+                    unjudgeable = self._kill(
+                        stack, affording, covering, kills, in_recovery_workers, workers, references, work
+                    )
                     self._lose_power(losing, LAST_SHARE)
                 if self._is_over():
                     state.exhausted = ALL_VIOLATED
@@ -345,7 +352,7 @@ class _Campaign:
                     covering.leave()
                     losing.leave()
                     self._leave_unpassed(profile)
-                self._tell_of_loss(in_lanes)
+                self._tell_of_loss(in_recovery_workers)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         more = None if self._is_over() or unjudgeable else affording.more()
@@ -380,16 +387,16 @@ class _Campaign:
         affording: Affording,
         covering: Covering,
         kills: Kills,
-        in_lanes: Proving,
-        lanes: Sequence[Lane],
+        in_recovery_workers: Proving,
+        workers: Sequence[RecoveryWorker],
         references: Sequence[Stamped],
         work: Path,
     ) -> str:
         """What only a cluster can show, and then what is left. Returns why its kills cannot be judged; empty where they
         can."""
         state = self.state
-        for lane in lanes:
-            lane.rest()
+        for worker in workers:
+            worker.rest()
         with state.timed("kills"):
             cluster = stack.enter_context(self.cluster.kept_warm(work))
             proving = Proving(state, self.request, on_cluster(cluster), cluster.name, references, kills)
@@ -405,13 +412,13 @@ class _Campaign:
             # Once it was begun, it bounds nothing unless it ends.
             until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
             # What is left leaves claims open; then the sample; then that for which others stand.
-            self._cover(covering, in_lanes, (share, share), 0.0)
+            self._cover(covering, in_recovery_workers, (share, share), 0.0)
             with state.timed("kills"):
-                for prover, dies_here in ((in_lanes, True), (proving, False)):
-                    drawn = [one for one in sample if affording.dies_in_lane(one) is dies_here]
+                for prover, dies_here in ((in_recovery_workers, True), (proving, False)):
+                    drawn = [one for one in sample if affording.dies_in_recovery_worker(one) is dies_here]
                     if drawn and not self._is_over():
                         prover.sample(drawn, until)
-            self._cover(covering, in_lanes, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
+            self._cover(covering, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
         return unjudgeable
 
     def _leave_unpassed(self, profile: Profile) -> None:
@@ -430,19 +437,21 @@ class _Campaign:
         confirmed = [self.state.is_confirmed(str(claim)) for claim in self.state.claims if claim.name in self.named]
         return bool(confirmed) and all(confirmed) and not self.state.budget.goes_on
 
-    def _note_what_ran(self, lanes: Sequence[Lane]) -> None:
-        """What the certificate names is what has run, of which each lane has made sure that it is what was to run."""
-        for ran in (lane.ran for lane in lanes if lane.ran is not None):
+    def _note_what_ran(self, workers: Sequence[RecoveryWorker]) -> None:
+        """What the certificate names is what has run, of which each recovery worker has made sure that it is what was
+        to run.
+        """
+        for ran in (worker.ran for worker in workers if worker.ran is not None):
             self.ran = {**ran.python, "spark": ran.version}
 
-    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
+    def _state_time(self, workers: Sequence[RecoveryWorker], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
         spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
         claims = with_stated_time(self.request.claims, spans)
         self.request = replace(self.request, claims=claims)
         self.state.claims = claims
-        for lane in lanes:
-            lane.patience = stated_in(claims).seconds
+        for worker in workers:
+            worker.patience = stated_in(claims).seconds
 
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
@@ -482,16 +491,20 @@ class _Campaign:
             self.state.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(
-        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], references: Sequence[Stamped]
+        self,
+        profile: Profile,
+        workers: Sequence[RecoveryWorker],
+        lives: Sequence[Attempt],
+        references: Sequence[Stamped],
     ) -> Covering:
         """Of power, where somebody claims that the query survives that."""
         state, request = self.state, self.request
-        losses = plan_losses(profile, lanes, lives, request.claims, request.query.copyable)
+        losses = plan_losses(profile, workers, lives, request.claims, request.query.copyable)
         lines = self._add([Planned(one.crash) for one in losses.waiting])
         waiting = [Waiting(line.crash, one.passed) for line, one in zip(lines, losses.waiting, strict=True)]
         state.not_reached += losses.not_reached
         state.not_covered[:0] = not_lost(request.claims) if losses.waiting else [UNSYNCED]
-        losing = Covering(state, request, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
+        losing = Covering(state, request, workers[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
         if losses.waiting:
             losing.plan_losses(waiting, ByLoss(losses))
         return losing
@@ -501,14 +514,16 @@ class _Campaign:
             with self.state.timed("losses of power"):
                 losing.cover(share, share)
 
-    def _tell_of_loss(self, in_lanes: Proving) -> None:
+    def _tell_of_loss(self, in_recovery_workers: Proving) -> None:
         """Of power, where that is all that violates."""
         for claim in map(str, self.state.claims):
             losses = [one for one in showing(claim, self.state.trials) if one.how is How.POWER_LOSS]
             if losses and self.state.counterexample is None:
-                in_lanes.tell(claim, losses)
+                in_recovery_workers.tell(claim, losses)
 
-    def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float], later: float) -> None:
+    def _cover(
+        self, covering: Covering, in_recovery_workers: Proving, shares: tuple[float, float], later: float
+    ) -> None:
         """Recover from crash states, until these shares of the time are spent, `later` of those for which others
         stand; whatever they show is tried for real at once."""
         while covering.remains and not self._is_over():
@@ -517,13 +532,13 @@ class _Campaign:
             if not suspicious:
                 return
             with self.state.timed("kills"):
-                in_lanes.confirm(suspicious)
+                in_recovery_workers.confirm(suspicious)
             covering.doubt(_shown(suspicious))
 
     def _write(self, unjudgeable: str, profile: Profile, more: More | None = None) -> Certificate:
         state = self.state
         certificate = msgspec.structs.replace(self._certificate(unjudgeable, profile), more=more)
-        # What the lanes have is no part of it.
+        # What the recovery workers have is no part of it.
         shutil.rmtree(state.folder / "work", ignore_errors=True)
         concluded = with_conclusion(certificate)
         write_look(state.folder, concluded)

@@ -135,7 +135,9 @@ class CampaignState:
             return self._next_run(kind)
 
     def begin_run(self, kind: str, share: float) -> str | None:
-        """The same, where the budget has one more; None where not. Lanes that ask at once do not share it."""
+        """The same, where the budget has one more; None where not. Recovery workers that ask at once do not share
+        it.
+        """
         with self._lock:
             if not self.within_budget(share):
                 return None

@@ -313,5 +313,5 @@ def _strange(folder: Path, certificate: Certificate) -> list[Path]:
 
 
 def is_driver_alone(trial: CrashTrial) -> bool:
-    """Whether nothing but drivers died in it, which a lane can try again."""
+    """Whether nothing but drivers died in it, which a recovery worker can try again."""
     return trial.how is How.KILL and all(crash.victim is Victim.DRIVER for crash in trial.crashes)

@@ -1,4 +1,4 @@
-"""Covers crashes by their crash states: each is put back and recovered from, in every lane at once."""
+"""Covers crashes by their crash states: each is put back and recovered from, in every recovery worker at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .attempts import Attempt, Passed
 from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
-from .lane import Lane
 from .plan import CrashTrial, How, Victim
 from .planning import almost_done, crash_at, points_of_the_driver, steady_batch, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
+from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
 from .waiting import Group, LifeStates, Waiting, by_worth
 
@@ -49,17 +49,17 @@ class Covering:
         self,
         state: CampaignState,
         request: CampaignRequest,
-        lanes: Sequence[Lane],
+        workers: Sequence[RecoveryWorker],
         lives: Sequence[Attempt],
         references: Sequence[Stamped],
         how: How = How.CRASH_STATE,
     ) -> None:
-        """`lives` are the watched ones of the lanes, one each; of losses of power, with what those leave as their
-        states."""
+        """`lives` are the watched ones of the recovery workers, one each; of losses of power, with what those leave as
+        their states."""
         self._how = how
         self._state = state
         self._request = request
-        self._lanes = lanes
+        self._workers = workers
         self._states = [LifeStates(life) for life in lives]
         self._before = [*offered(request.query.batches(request.workload)), *references]
         self._lock = threading.Lock()
@@ -68,8 +68,8 @@ class Covering:
         """The most worth trying is the last."""
         self._later: list[Group] = []
         """The same, of those for which others stand (`alike`), once these have passed."""
-        self._first_lanes: list[Group] = []
-        """States of the first lane's only, which has its folders."""
+        self._first_recovery_workers: list[Group] = []
+        """States of the first recovery worker's only, which has its folders."""
         self._recovery: Crashed | None = None
         """The crash from which it is to recover once more, watched: crashes while it does are planned then."""
         self._second: tuple[Crashed, LifeStates] | None = None
@@ -135,11 +135,11 @@ class Covering:
     @property
     def needed(self) -> bool:
         """Whether some of it is what nothing stands for."""
-        return bool(self._waiting or self._first_lanes or self._waiting_again or self._recovery)
+        return bool(self._waiting or self._first_recovery_workers or self._waiting_again or self._recovery)
 
     def recoveries_left(self, later: bool = True) -> int:
         """So many at most."""
-        groups = len(self._waiting) + len(self._first_lanes) + len(self._waiting_again)
+        groups = len(self._waiting) + len(self._first_recovery_workers) + len(self._waiting_again)
         again = 0
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
@@ -191,7 +191,9 @@ class Covering:
             state.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in state.trials if trial.how is self._how}
-        single = [(one.crash,) for group in (*self._waiting, *self._first_lanes, *self._later) for one in group]
+        single = [
+            (one.crash,) for group in (*self._waiting, *self._first_recovery_workers, *self._later) for one in group
+        ]
         first = () if self._second is None else self._second[0].crashes
         again = [(*first, one.crash) for group in self._waiting_again for one in group]
         left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
@@ -212,7 +214,7 @@ class Covering:
         ]
 
     def _cover_each(self, share: float, known: int) -> None:
-        if not self._waiting and not self._first_lanes:
+        if not self._waiting and not self._first_recovery_workers:
             return
         phase = "crash states" if self._how is How.CRASH_STATE else "losses of power"
         self._state.begin(phase, sum(map(len, self._waiting)))
@@ -234,27 +236,28 @@ class Covering:
                 self._waiting.clear()
                 raise
 
-        with ThreadPoolExecutor(len(self._lanes)) as pool:
+        with ThreadPoolExecutor(len(self._workers)) as pool:
             try:
-                list(pool.map(work, range(len(self._lanes))))
+                list(pool.map(work, range(len(self._workers))))
             except BaseException:
                 # Whoever interrupts this waits for the lives that are lived, and for no other.
                 self._waiting.clear()
                 raise
-        # What another lane has left when the first one had no more to do.
+        # What another recovery worker has left when the first one had no more to do.
         work(0)
 
     def _take(self, place: int) -> tuple[Waiting, Group] | None:
-        """The next that can be recovered from in that lane, with those that are the same there."""
+        """The next that can be recovered from in that recovery worker, with those that are the same there."""
         states = self._states[place]
         with self._lock:
-            while self._waiting or (place == 0 and self._first_lanes):
-                group = (self._waiting or self._first_lanes).pop()
+            while self._waiting or (place == 0 and self._first_recovery_workers):
+                group = (self._waiting or self._first_recovery_workers).pop()
                 here = states.passed(group[0])
                 if here is None:
-                    self._first_lanes.insert(0, group)
+                    self._first_recovery_workers.insert(0, group)
                     continue
-                # What is the same in the first lane need not be in another one: its files have names of their own.
+                # What is the same in the first recovery worker need not be in another one: its files have names of
+                # their own.
                 mates, others = _split(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
                 if others:
                     self._waiting.append(others)
@@ -262,17 +265,17 @@ class Covering:
             return None
 
     def _recover_in(self, place: int, first: Waiting, mates: Group, run: str) -> None:
-        states, lane = self._states[place], self._lanes[place]
+        states, worker = self._states[place], self._workers[place]
         here = states.passed(first)
         assert here is not None
         crashed = crashed_in_profile(states.life, here, first.crash)
-        life = recover(lane, crashed)
-        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes, self._later))]
-        trials = self._enter(lane, crashed, mates, states, life, run)
+        life = recover(worker, crashed)
+        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_recovery_workers, self._later))]
+        trials = self._enter(worker, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
             again = self._state.new_run(self._kind)
-            self._enter(lane, crashed, [first], states, recover(lane, crashed), again)
+            self._enter(worker, crashed, [first], states, recover(worker, crashed), again)
 
     @property
     def _kind(self) -> str:
@@ -292,12 +295,12 @@ class Covering:
             return [one for groups in waiting for one in take_alike(states, here, life, groups)]
 
     def _enter(
-        self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
+        self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
     ) -> list[CrashTrial]:
         request = self._request
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
-        write_run(self._state.folder / run, request.named, lane, crashed, group, life, self._before, request.seed)
+        write_run(self._state.folder / run, request.named, worker, crashed, group, life, self._before, request.seed)
         tried = list(dict.fromkeys(one.crashes for one in group))
         return self._state.enter(run, tried, self._how, steps=len(group))
 
@@ -318,9 +321,9 @@ class Covering:
             here = states.passed(group[0])
             assert here is not None
             crashed = crashed_again(first, states.life, here, group[0].crash)
-            life = recover(self._lanes[0], crashed)
+            life = recover(self._workers[0], crashed)
             group += self._alike(states, here, life, (waiting,))
-            self._enter(self._lanes[0], crashed, group, states, life, run)
+            self._enter(self._workers[0], crashed, group, states, life, run)
 
     def _die_twice(self, share: float) -> None:
         """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
@@ -328,7 +331,7 @@ class Covering:
         first, self._twice = self._twice, None
         if first is None or not self._state.within_budget(share):
             return
-        second = recover(self._lanes[0], first, watched=True)
+        second = recover(self._workers[0], first, watched=True)
         batch = first.crashes[-1].batch
         last = None if second.failure is not None else almost_done(second.passed, batch)
         if last is None:
@@ -341,12 +344,12 @@ class Covering:
         run = self._state.begin_run(self._kind, share)
         if run is not None:
             crashed = crashed_again(first, second, last, line.crash)
-            life = recover(self._lanes[0], crashed)
-            self._enter(self._lanes[0], crashed, [Waiting(line.crash, last)], LifeStates(second), life, run)
+            life = recover(self._workers[0], crashed)
+            self._enter(self._workers[0], crashed, [Waiting(line.crash, last)], LifeStates(second), life, run)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""
-        second = recover(self._lanes[0], first, watched=True)
+        second = recover(self._workers[0], first, watched=True)
         if second.failure is not None:
             # The trial of that crash may be of another time, in which it did recover.
             crash = msgspec.structs.replace(first.crashes[-1], recovering=True)

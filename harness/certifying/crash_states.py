@@ -130,8 +130,8 @@ class NotQuiet(OwnFailure):
     """Somebody wrote to a store while its crash state was taken."""
 
 
-class LaneStore(Protocol):
-    """What is durable of a lane's lives, and can be put back."""
+class RecoveryWorkerStore(Protocol):
+    """What is durable of a recovery worker's lives, and can be put back."""
 
     def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """A life begins, on what is there; `watched` is where its points are told, None where they are not."""

@@ -1,4 +1,5 @@
-"""The durable store of a lane whose folders are mounted: crash states are made from the journal of file operations.
+"""The durable store of a recovery worker whose folders are mounted: crash states are made from the journal of file
+operations.
 
 So nothing is copied while the query runs, and there is a state after every operation of every process. A state is a
 position in the journal of one life, and what the folders held when that life began.
@@ -37,7 +38,9 @@ class _Watched:
 
 
 class JournaledFolders:
-    """Of one lane, whose lives follow each other. `announce` is where its operations are told as crash points."""
+    """Of one recovery worker, whose lives follow each other. `announce` is where its operations are told as crash
+    points.
+    """
 
     def __init__(self, mounted: MountedFolder, token: str, node: str) -> None:
         self._mounted = mounted
@@ -104,7 +107,7 @@ class JournaledFolders:
         found = []
         times: Counter[str] = Counter()
         for number, loss in enumerate(_losses(*self._operations_until(state), power)):
-            # What two lanes call differently is the same loss.
+            # What two recovery workers call differently is the same loss.
             what = without_randoms(loss.what)
             times[what] += 1
             said = what if times[what] == 1 else f"{what} (no. {times[what]})"

@@ -40,7 +40,7 @@ def fault_of(planned: Planned) -> Fault:
         kind = "split-brain"
     # The stages of a run are numbered from its start on; here, it may be another one.
     key = str(crash.batch) if crash.point is Point.TASK_END else crash.key
-    # In a lane, what a JVM sends may be the driver's or a task's: whoever sends it, it is the same message.
+    # In a recovery worker, what a JVM sends may be the driver's or a task's: whoever sends it, it is the same message.
     either = crash.point is Point.MESSAGE and target == DRIVER
     moment = Moment(crash.point, crash.side, key, None if either else crash.actor, recovering=crash.recovering)
     return Fault(kind, (target,), moment)

@@ -23,11 +23,11 @@ from ..judging.references import REFERENCES
 from ..recording.history import Lost
 from .attempts import Attempt, Passed
 from .conclusion import NotReached, Planned
-from .lane import Lane
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of
 from .recovering import crashed_in_profile, offered, recover, write_run
+from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
 from .waiting import Group, Waiting
 
@@ -55,7 +55,7 @@ class Losses:
 
     waiting: Sequence[Waiting]
     lives: Sequence[Attempt]
-    """Of each lane, with what a loss of power leaves in the place of what was durable."""
+    """Of each recovery worker, with what a loss of power leaves in the place of what was durable."""
     not_reached: Sequence[NotReached]
 
 
@@ -71,16 +71,20 @@ def not_lost(claims: Iterable[Guarantee]) -> list[str]:
 
 
 def plan_losses(
-    profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], claims: Iterable[Guarantee], copyable: bool
+    profile: Profile,
+    workers: Sequence[RecoveryWorker],
+    lives: Sequence[Attempt],
+    claims: Iterable[Guarantee],
+    copyable: bool,
 ) -> Losses:
-    """`lives` are the watched ones of the lanes, one each; `profile` is of the first."""
+    """`lives` are the watched ones of the recovery workers, one each; `profile` is of the first."""
     wanted = terms_of(claims)
     why_not = "" if copyable else NOT_COPYABLE
-    why_not = why_not or (NO_JOURNAL.format(why=lanes[0].no_journal) if lanes[0].no_journal else "")
+    why_not = why_not or (NO_JOURNAL.format(why=workers[0].no_journal) if workers[0].no_journal else "")
     if why_not:
         return Losses((), (), [NotReached(Planned(_anywhere(power)), why_not) for power in wanted])
     chosen = {(one.address, one.again) for one in _chosen(profile)}
-    found = [_with_losses(lane, life, wanted, chosen) for lane, life in zip(lanes, lives, strict=True)]
+    found = [_with_losses(worker, life, wanted, chosen) for worker, life in zip(workers, lives, strict=True)]
     waiting = [
         Waiting(msgspec.structs.replace(crash_at(profile, one, Victim.DRIVER), lost=one.state.lost), one)
         for one in found[0].passed
@@ -111,26 +115,26 @@ def _rank(lost: Lost | None) -> int:
     return 0 if lost.extent is Extent.CONTENTS else 1
 
 
-def lose_again(folder: Path, request: CampaignRequest, crash: Crash, lane: Lane) -> None:
+def lose_again(folder: Path, request: CampaignRequest, crash: Crash, worker: RecoveryWorker) -> None:
     """Lose this once more, after runs without failures of its own, and write down what the query comes to.
 
     Raises ScenarioChanged where it does not come to the point, or has synced what was lost there; InvalidOperator for a
-    query that fails without any fault, and what went wrong with the lane.
+    query that fails without any fault, and what went wrong with the recovery worker.
     """
     lives: list[Attempt] = []
     for actor in REFERENCES:
-        lane.store.clear()
-        life = lane.live(actor, actor, 1, watched=not lives)
+        worker.store.clear()
+        life = worker.live(actor, actor, 1, watched=not lives)
         if life.failure is not None:
             raise InvalidOperator(f"without any fault: {life.failure}")
         lives.append(life)
-    losses = plan_losses(profile_of(lives[0]), [lane], lives[:1], request.claims, request.query.copyable)
+    losses = plan_losses(profile_of(lives[0]), [worker], lives[:1], request.claims, request.query.copyable)
     found = next((one for one in losses.waiting if _is_same(one.crash, crash)), None)
     if found is None:
         raise ScenarioChanged(f"{crash}: nothing of that can be lost there now; check out what was certified")
     crashed = crashed_in_profile(lives[0], found.passed, crash)
     before = [*offered(request.query.batches(request.workload)), *(one for life in lives for one in life.records)]
-    write_run(folder, request.named, lane, crashed, [crashed], recover(lane, crashed), before, request.seed)
+    write_run(folder, request.named, worker, crashed, [crashed], recover(worker, crashed), before, request.seed)
 
 
 def _is_same(one: Crash, other: Crash) -> bool:
@@ -158,13 +162,15 @@ def _counts(passed: Passed) -> bool:
     return address.point in _DONE
 
 
-def _with_losses(lane: Lane, life: Attempt, wanted: Sequence[PowerLoss], chosen: Container[object]) -> Attempt:
+def _with_losses(
+    worker: RecoveryWorker, life: Attempt, wanted: Sequence[PowerLoss], chosen: Container[object]
+) -> Attempt:
     passed = [
         replace(one, state=state)
         for one in life.passed
         if one.state is not None and (one.address, one.again) in chosen
         for power in wanted
-        for state in lane.store.losses(one.state, power)
+        for state in worker.store.losses(one.state, power)
     ]
     return replace(life, passed=passed)
 

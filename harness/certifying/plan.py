@@ -17,7 +17,7 @@ from ..recording.history import Lost
 
 CRASH_STATES: Final = "crash states in a warm session"
 POWER_LOSSES: Final = "crash states in a warm session, without what was not synced"
-KILLS_IN_A_LANE: Final = "real kills of a session with one task slot"
+KILLS_IN_A_RECOVERY_WORKER: Final = "real kills of a session with one task slot"
 """How a run came about that was no run of a cluster, as its record says."""
 
 

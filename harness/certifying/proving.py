@@ -18,8 +18,8 @@ from .campaign_state import COMPARED, RUN, CampaignState, violates
 from .certificate import WITHOUT_FAILURES, QueryCounterexample
 from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
-from .lane_kills import is_of_lanes
 from .plan import Crash, CrashTrial, How
+from .recovery_worker_kills import is_of_recovery_workers
 from .rejudging import first_wrong
 from .request import CampaignRequest
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -74,7 +74,7 @@ class Proving:
 
     def compare(self) -> str:
         """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
-        lane. Returns why its kills could not be judged by the reference runs; empty where they can."""
+        recovery worker. Returns why its kills could not be judged by the reference runs; empty where they can."""
         if not self._state.within_budget():
             return ""
         self._state.begin("a run without failures on the cluster", 1)
@@ -283,7 +283,7 @@ class Proving:
         file = self._state.folder / COUNTEREXAMPLE
         if not self._request.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        cluster = "embedded" if any(map(is_of_lanes, found.planned)) else self._cluster
+        cluster = "embedded" if any(map(is_of_recovery_workers, found.planned)) else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:

@@ -49,8 +49,8 @@ from ..recording.records import (
 from ..running.run import describe
 from .attempts import Attempt, Passed
 from .crash_states import CrashState
-from .lane import Lane
-from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How
+from .plan import CRASH_STATES, KILLS_IN_A_RECOVERY_WORKER, POWER_LOSSES, Crash, How
+from .recovery_worker import RecoveryWorker
 
 PROOF = "files and folders put back as they were at the point"
 
@@ -68,8 +68,8 @@ class Crashed:
     life: int
     """The number of the life that would recover from it."""
     began: tuple[tuple[int, int], ...] = ()
-    """(its number, when it began) of each life that has recovered before. A lane tries other crashes between one life
-    and the next, and that is no time that a recovery takes."""
+    """(its number, when it began) of each life that has recovered before. A recovery worker tries other crashes between
+    one life and the next, and that is no time that a recovery takes."""
 
 
 def crashed_in_profile(life: Attempt, passed: Passed, crash: Crash) -> Crashed:
@@ -93,20 +93,22 @@ def mate_of(crashed: Crashed, crash: Crash, passed: Passed) -> Crashed:
     return Crashed(crashes, places, (), crashed.state, crashed.life, crashed.began)
 
 
-def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
-    """The next life, from a crash state; one that is watched is the only one. Raises what went wrong with the lane."""
-    lane.store.restore(crashed.state)
-    return lane.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(lane, crashed.life)
+def recover(worker: RecoveryWorker, crashed: Crashed, watched: bool = False) -> Attempt:
+    """The next life, from a crash state; one that is watched is the only one. Raises what went wrong with the recovery
+    worker.
+    """
+    worker.store.restore(crashed.state)
+    return worker.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(worker, crashed.life)
 
 
-def live_on(lane: Lane, number: int, is_in_vain: Callable[[Attempt], bool] = lambda life: False) -> Attempt:
+def live_on(worker: RecoveryWorker, number: int, is_in_vain: Callable[[Attempt], bool] = lambda life: False) -> Attempt:
     """The next life, from what is there; and where it fails by an error of its own, the next after that, as whoever
     runs the query would start it again, until it fails at one batch too often, or what a life has left says that
-    another is in vain. Raises what went wrong with the lane."""
-    life = lane.live(DRIVER, SINK, number, watched=False)
+    another is in vain. Raises what went wrong with the recovery worker."""
+    life = worker.live(DRIVER, SINK, number, watched=False)
     while isinstance(life.failure, InvalidOperator) and not is_in_vain(life) and not _loops(life):
         before = (*life.before, life)
-        life = lane.live(DRIVER, SINK, number + len(before), watched=False)
+        life = worker.live(DRIVER, SINK, number + len(before), watched=False)
         life.before = before
     return life
 
@@ -118,13 +120,13 @@ def _loops(life: Attempt) -> bool:
 
 
 @dataclass(frozen=True)
-class LaneCrash:
-    """A crash that struck in a lane."""
+class RecoveryWorkerCrash:
+    """A crash that struck in a recovery worker."""
 
     number: int
     """Which of the run's faults it is."""
     at: int
-    """Microseconds since the lane began."""
+    """Microseconds since the recovery worker began."""
     address: Address
     bite: Bite
     lost: Lost | None = None
@@ -134,7 +136,7 @@ class LaneCrash:
 def write_run(
     folder: Path,
     named: Named,
-    lane: Lane,
+    worker: RecoveryWorker,
     crashed: Crashed,
     group: Sequence[Crashed],
     life: Attempt,
@@ -146,38 +148,38 @@ def write_run(
     struck = [*crashed.passed[:-1], *(one.passed[-1] for one in group)]
     kind, how = ("crash", CRASH_STATES) if crashed.state.lost is None else (How.POWER_LOSS, POWER_LOSSES)
     faults = [Fault(kind, (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
-    strikes = [_put_back(lane, number, passed) for number, passed in enumerate(struck)]
+    strikes = [_put_back(worker, number, passed) for number, passed in enumerate(struck)]
     lives = tuple(enumerate((*life.before, life), start=crashed.life))
     records = (*before, *crashed.records)
-    write_lane_run(folder, named, lane, faults, strikes, records, lives, seed, how, began=crashed.began)
+    write_recovery_worker_run(folder, named, worker, faults, strikes, records, lives, seed, how, began=crashed.began)
 
 
-def _put_back(lane: Lane, number: int, passed: Passed) -> LaneCrash:
+def _put_back(worker: RecoveryWorker, number: int, passed: Passed) -> RecoveryWorkerCrash:
     state = passed.state
     lost = None if state is None else state.lost
     said = "" if lost is None else f"; lost: {lost.what} ({lost.terms})"
     proof = Proof(0 if state is None else len(state.files), PROOF + said)
-    bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
-    return LaneCrash(number, passed.at, passed.address, bite, lost)
+    bite = Bite(DRIVER, worker.name, (DRIVER,), True, proof=proof)
+    return RecoveryWorkerCrash(number, passed.at, passed.address, bite, lost)
 
 
-def write_lane_run(
+def write_recovery_worker_run(
     folder: Path,
     named: Named,
-    lane: Lane,
+    worker: RecoveryWorker,
     faults: Sequence[Fault],
-    strikes: Sequence[LaneCrash],
+    strikes: Sequence[RecoveryWorkerCrash],
     before: Sequence[Stamped],
     lives: Sequence[tuple[int, Attempt]],
     seed: int,
-    how: str = KILLS_IN_A_LANE,
+    how: str = KILLS_IN_A_RECOVERY_WORKER,
     *,
     began: Sequence[tuple[int, int]] = (),
 ) -> None:
-    """Write down a run whose lives were lived in a lane. `before` is all that is known from before `lives`, each of
-    which has its number; `began` says when those lives began that are in it, but for the first."""
+    """Write down a run whose lives were lived in a recovery worker. `before` is all that is known from before `lives`,
+    each of which has its number; `began` says when those lives began that are in it, but for the first."""
     scenario = replace(named.scenario, faults=faults)
-    description = describe(replace(named, scenario=scenario), _Lanes(lane, how), seed, folder.name)
+    description = describe(replace(named, scenario=scenario), _RecoveryWorkers(worker, how), seed, folder.name)
     with RunFolder(folder, description) as recorder:
         for stamped in (*before, *(stamped for _, one in lives for stamped in one.records)):
             recorder.note(stamped.at, stamped.record)
@@ -226,14 +228,14 @@ def _judged(stamped: Stamped) -> Stamped:
     return Stamped(stamped.at, record)
 
 
-class _Lanes:
-    """What the record of a run says of the lane that it was run in."""
+class _RecoveryWorkers:
+    """What the record of a run says of the recovery worker that it was run in."""
 
-    def __init__(self, lane: Lane, how: str) -> None:
-        self._lane = lane
+    def __init__(self, worker: RecoveryWorker, how: str) -> None:
+        self._worker = worker
         self._how = how
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
-        ran = self._lane.ran
+        ran = self._worker.ran
         what = {} if ran is None else {"spark": ran.version, "python": ran.python}
-        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings, **what}
+        return {"cluster": "embedded", "how": self._how, "settings": self._worker.settings, **what}

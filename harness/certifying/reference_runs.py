@@ -1,4 +1,4 @@
-"""The lanes of a campaign, and what the query does in them without any failure."""
+"""The recovery workers of a campaign, and what the query does in them without any failure."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt
 from .campaign_state import CampaignState
-from .lane import Lane
+from .recovery_worker import RecoveryWorker
 
 LIFE_SECONDS = 120.0
 """How long a life without failures may give no sign of work."""
 
 
-def open_lanes(
+def open_recovery_workers(
     stack: ExitStack, name: str, query: Query, workload: Workload, work: Path, watches_inside: bool
-) -> list[Lane]:
+) -> list[RecoveryWorker]:
     """One for each reference run, where there are cores for it. `stack` closes them."""
     spark = supported(chosen_version(query.spark))
     batches = query.batches(workload)
     options = EmbeddedOptions(workers=0)
-    processes = stack.enter_context(SparkProcesses(f"{name}-lanes", work, options, other_spark(query)))
-    lanes = (
+    processes = stack.enter_context(SparkProcesses(f"{name}-workers", work, options, other_spark(query)))
+    workers = (
         # What is stored elsewhere cannot be put back, and then no state can be recovered from.
-        Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
+        RecoveryWorker(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
         for number in range(how_many())
     )
-    return [stack.enter_context(lane) for lane in lanes]
+    return [stack.enter_context(worker) for worker in workers]
 
 
 def how_many() -> int:
@@ -46,28 +46,28 @@ def how_many() -> int:
     return min(2, os.cpu_count() or 1)
 
 
-def run_references(state: CampaignState, query: Query, lanes: Sequence[Lane]) -> list[Attempt]:
-    """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
-    Raises what the query does wrong without any fault."""
+def run_references(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker]) -> list[Attempt]:
+    """One life in each of two recovery workers, or two in one; of what the harness's sink is given, a batch job's
+    opinion too. Raises what the query does wrong without any fault."""
     state.begin("runs without failures", len(REFERENCES))
 
-    def live(lane: Lane, actor: str) -> Attempt:
-        lane.await_ready()
-        lane.store.clear()
-        life = lane.live(actor, actor, 1, watched=True)
+    def live(worker: RecoveryWorker, actor: str) -> Attempt:
+        worker.await_ready()
+        worker.store.clear()
+        life = worker.live(actor, actor, 1, watched=True)
         if life.failure is not None:
             raise _without_faults(query, life.failure)
         state.advance()
         return life
 
-    if len(lanes) == 1:
+    if len(workers) == 1:
         # The states that are recovered from are those of the first.
-        lives = [live(lanes[0], actor) for actor in REFERENCES]
+        lives = [live(workers[0], actor) for actor in REFERENCES]
     else:
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            lives = list(pool.map(live, lanes, REFERENCES))
+        with ThreadPoolExecutor(len(workers)) as pool:
+            lives = list(pool.map(live, workers, REFERENCES))
     if query.read is None and query.source is None:
-        lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
+        lives.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
     return lives
 
 

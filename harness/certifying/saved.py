@@ -28,8 +28,8 @@ from ..recording.schedule_files import ScheduleFormat
 from ..running.run import new_run_id
 from .conclusion import Planned
 from .killing import kill
-from .lane_kills import LaneKiller, is_of_lanes, lane_of_its_own
 from .losing_power import lose_again
+from .recovery_worker_kills import RecoveryWorkerKiller, is_of_recovery_workers, recovery_worker_of_its_own
 from .rejudging import JudgedRun, judge_run
 from .request import CampaignRequest
 
@@ -117,8 +117,8 @@ def replay_saved(
     fed = replace(workload, events=saved.events, seed=saved.workload_seed)
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
-    if any(map(is_of_lanes, saved.planned)):
-        _kill_in_lane(
+    if any(map(is_of_recovery_workers, saved.planned)):
+        _kill_in_recovery_worker(
             folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
         )
     else:
@@ -126,7 +126,7 @@ def replay_saved(
     return judge_run(folder, [one.crash for one in saved.planned], claims, registry.oracles)
 
 
-def _kill_in_lane(folder: Path, request: CampaignRequest, saved: SavedSchedule, cluster: Cluster) -> None:
+def _kill_in_recovery_worker(folder: Path, request: CampaignRequest, saved: SavedSchedule, cluster: Cluster) -> None:
     """Raises Unsupported for a cluster that is no session of this machine's."""
     if cluster.name != "embedded":
         raise Unsupported(
@@ -135,12 +135,14 @@ def _kill_in_lane(folder: Path, request: CampaignRequest, saved: SavedSchedule, 
         )
     with (
         TemporaryDirectory(prefix="streamproof-replay-") as work,
-        lane_of_its_own(request.query, request.workload, Path(work), new_run_id(request.query.name)) as lane,
+        recovery_worker_of_its_own(
+            request.query, request.workload, Path(work), new_run_id(request.query.name)
+        ) as worker,
     ):
         if saved.planned[0].crash.lost is None:
-            LaneKiller(lane)(folder, request, saved.planned, ())
+            RecoveryWorkerKiller(worker)(folder, request, saved.planned, ())
         else:
-            lose_again(folder, request, saved.planned[0].crash, lane)
+            lose_again(folder, request, saved.planned[0].crash, worker)
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:

@@ -336,7 +336,7 @@ class SchemeSubject:
 
     @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
-        """Fellow replicas of one slice talk as well, and coordinators with their members."""
+        """Peer replicas of one slice talk as well, and coordinators with their members."""
         topology = self.topology
         names = {s: (s,) for s in topology.slices} | {
             s: tuple(replica_name(s, replica) for replica in range(self.replicas)) for s in topology.operator_slices
@@ -344,9 +344,9 @@ class SchemeSubject:
         between = (
             pair for s in topology.slices for to in topology.downstream(s) for pair in product(names[s], names[to])
         )
-        fellows = (pair for s in topology.operator_slices for pair in combinations(names[s], 2))
+        peers = (pair for s in topology.operator_slices for pair in combinations(names[s], 2))
         led = ((one.slice_id, name) for one in self.coordinators for member in one.members for name in names[member])
-        return (*between, *fellows, *led)
+        return (*between, *peers, *led)
 
     @cached_property
     def points(self) -> frozenset[Point]:

@@ -536,7 +536,7 @@ class Execution:
         if sender is None:
             return [], []
         for stretch in sender.stretches[-2::-1]:
-            # From before it took over the state of a fellow.
+            # From before it took over the state of a peer.
             found = stretch.emitted[to].between(first, last)
             if len(found[0]) == count:
                 return found

@@ -34,7 +34,7 @@ class Activity(StrEnum):
     RESTART = "slices started again"
     CHECKPOINT = "checkpoints durable"
     RESTORE = "states restored"
-    """Of a checkpoint, or of a fellow."""
+    """Of a checkpoint, or of a peer."""
     REPLAY = "replays"
     """A receiver took what had been made before it, or its sender, was there."""
     TAKE_OVER = "take-overs"

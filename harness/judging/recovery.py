@@ -55,18 +55,16 @@ def recoveries(history: History) -> list[Recovery]:
     lost, timeline = losses(history), in_time(history)
     leaders = {one.actor for one in history.each(Decided)}
     return [
-        _taken_over(history, timeline, struck, actor, fellows)
-        if fellows
-        else _recovery(history, timeline, struck, actor)
+        _taken_over(history, timeline, struck, actor, peers) if peers else _recovery(history, timeline, struck, actor)
         for struck in history.struck()
         if struck.bite.gone
         for actor in struck.bite.actors
         if actor not in leaders
-        for fellows in (_fellows(history, struck.stamp.at, slice_of(actor), lost),)
+        for peers in (_peers(history, struck.stamp.at, slice_of(actor), lost),)
     ]
 
 
-def _fellows(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str, int], int]) -> frozenset[int]:
+def _peers(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str, int], int]) -> frozenset[int]:
     """The incarnations of a slice that were in step when another was lost, and were not lost with it."""
     return frozenset(
         record.incarnation
@@ -79,7 +77,7 @@ def _fellows(history: History, failed: int, slice_id: str, lost: Mapping[tuple[s
 
 
 def _taken_over(
-    history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, fellows: frozenset[int]
+    history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, peers: frozenset[int]
 ) -> Recovery:
     slice_id, failed = slice_of(actor), struck.stamp.at
     promotions = (
@@ -87,13 +85,13 @@ def _taken_over(
         for stamped in history.of(Promoted)
         if isinstance(stamped.record, Promoted)
         and stamped.record.slice == slice_id
-        and stamped.record.incarnation in fellows
+        and stamped.record.incarnation in peers
         and stamped.at >= failed
     )
     promoted = min(promotions, key=lambda stamped: stamped.at, default=None)
-    heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in fellows]
+    heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in peers]
     if promoted is None:
-        at, number = min(heard, default=(failed, min(fellows)))
+        at, number = min(heard, default=(failed, min(peers)))
         return Recovery(struck.number, actor, number, 0, 0, 0, at - failed)
     gone = _gone(timeline, struck)
     assert isinstance(promoted.record, Promoted)

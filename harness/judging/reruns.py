@@ -165,7 +165,7 @@ class Closing:
 
 @dataclass(slots=True, eq=False)
 class Stretch:
-    """Part of the life of an incarnation: from where it started, or took over the state of a fellow, until it did so
+    """Part of the life of an incarnation: from where it started, or took over the state of a peer, until it did so
     again."""
 
     cut: Cut | None

@@ -44,17 +44,17 @@ def beyond(
     tolerance: Tolerance,
     topology: Topology,
     *,
-    fellows_keep: Collection[str] = (),
+    peers_keep: Collection[str] = (),
     patience: Duration = PATIENCE_SIMULATED,
 ) -> Beyond | None:
     """When a history goes beyond what a claim tolerates, if it does. What happens at the same time as a loss happens
-    after it. `fellows_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
+    after it. `peers_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
     match tolerance:
         case Tolerance.ONE_IN_STEP:
             said = _changes(history, topology.operator_slices)
             if _none_in_step(history, said, topology) is None:
                 return None
-            shown = _shown_in_step(history, topology, fellows_keep, patience)
+            shown = _shown_in_step(history, topology, peers_keep, patience)
             return _none_in_step(history, _changes(history, topology.operator_slices, shown), topology)
         case Tolerance.ONE:
             # A sink that can be lost is a failure like others.
@@ -119,12 +119,12 @@ _SHOWING = (Started, Restored, Opened, CheckpointTaken, CheckpointDurable)
 
 
 def _shown_in_step(
-    history: History, topology: Topology, fellows_keep: Collection[str], patience: Duration
+    history: History, topology: Topology, peers_keep: Collection[str], patience: Duration
 ) -> Iterator[_Shown]:
     """Who must be known to be in step, by what others say.
 
     It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
-    was there when a checkpoint was taken that is durable since all fellows hold it, as the one says that took it.
+    was there when a checkpoint was taken that is durable since all peers hold it, as the one says that took it.
     """
     restored: dict[tuple[str, int], int] = {}
     opened: dict[tuple[str, int], dict[str, int]] = {}
@@ -142,7 +142,7 @@ def _shown_in_step(
             opened.setdefault((record.downstream, record.downstream_incarnation), {}).setdefault(record.slice, at)
         elif isinstance(record, CheckpointTaken):
             taken[record.slice, record.incarnation, record.number] = at
-        elif isinstance(record, CheckpointDurable) and record.slice in fellows_keep:
+        elif isinstance(record, CheckpointDurable) and record.slice in peers_keep:
             when = taken.get((record.slice, record.incarnation, record.number), -1)
             for (slice_id, number), since in started.items():
                 if slice_id == record.slice and number != record.incarnation and since + patience.micros < when:

@@ -24,7 +24,7 @@ class OutputChannel:
         self.listeners: dict[int, int] = {}
         """The incarnations that listen, in the order in which they came -> up to where each has acknowledged."""
         self.expected: dict[int, int] = {}
-        """Those that listen to a fellow, and will open this one too -> up to where they have acknowledged."""
+        """Those that listen to a peer, and will open this one too -> up to where they have acknowledged."""
         self.unsent: list[PendingEvents] | None = []
         """What nobody has been sent yet; None once somebody has opened the channel."""
         self.told = -1

@@ -114,9 +114,9 @@ class Directory:
         if first:
             for other in self._hears[slice_id]:
                 told += [Told(slice_id, incarnation, other, one) for one, heard in self._known[other].items() if heard]
-            for fellow in known:
-                told.append(Told(slice_id, fellow, slice_id, incarnation))
-                told.append(Told(slice_id, incarnation, slice_id, fellow))
+            for peer in known:
+                told.append(Told(slice_id, peer, slice_id, incarnation))
+                told.append(Told(slice_id, incarnation, slice_id, peer))
             for leader in self._led_by[slice_id]:
                 told += [Told(leader, one, slice_id, incarnation) for one in self._known[leader]]
             for member in self._members[slice_id]:

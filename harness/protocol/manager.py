@@ -50,7 +50,7 @@ class SliceUp:
 
 @dataclass(frozen=True)
 class SliceReady:
-    """It is in step with its fellows, and could speak for its slice."""
+    """It is in step with its peers, and could speak for its slice."""
 
     slice_id: str
     incarnation: int
@@ -79,7 +79,7 @@ class TogetherFrom:
 
 @dataclass(frozen=True)
 class PlaceSlice:
-    """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its fellows, who have the
+    """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its peers, who have the
     state."""
 
     slice_id: str
@@ -262,7 +262,7 @@ class Manager:
                     return []
                 member.up = True
                 member.speaks = member.speaks or member.initial
-                # A coordinator has no fellow to be in step with.
+                # A coordinator has no peer to be in step with.
                 member.ready = member.ready or slice_id in self._coordinators
                 return [
                     Announce(slice_id, incarnation, member.node, member.speaks),

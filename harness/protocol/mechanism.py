@@ -161,7 +161,7 @@ class AtWork:
     def promoted(self, given: Promote) -> None:
         """This replica speaks for its slice from now on."""
 
-    def met(self, fellow: int) -> None:
+    def met(self, peer: int) -> None:
         """In touch with another replica of this slice."""
 
     def lost(self, given: Gone) -> None:

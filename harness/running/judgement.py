@@ -235,10 +235,10 @@ def _tolerated(
     ]
     if not tolerances:
         return verdict
-    fellows_keep = subject.peers_keep_checkpoints
+    peers_keep = subject.peers_keep_checkpoints
     patience = PATIENCE_SIMULATED if case.virtual_time else PATIENCE
     passed = {
-        tolerance: beyond(case.history, tolerance, subject.topology, fellows_keep=fellows_keep, patience=patience)
+        tolerance: beyond(case.history, tolerance, subject.topology, peers_keep=peers_keep, patience=patience)
         for tolerance in tolerances
     }
     within = [tolerance for tolerance, one in passed.items() if one is None]

@@ -1,5 +1,5 @@
-"""Lets another version of a query go on, in a lane, from what a crash of the first has left; and looks at what that
-changes in the folders."""
+"""Lets another version of a query go on, in a recovery worker, from what a crash of the first has left; and looks at
+what that changes in the folders."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 
 from ..certifying.attempts import Attempt
 from ..certifying.crash_states import CopiedFolders, CrashState
-from ..certifying.lane import Lane
 from ..certifying.recovering import live_on
+from ..certifying.recovery_worker import RecoveryWorker
 from ..contracts.query import Query
 from ..core.errors import StorageFailed
 from ..crash_points.inside_spark.versions import SparkVersion
@@ -22,7 +22,7 @@ from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.lives import last_planned_batch
 
 Files = Mapping[str, str]
-"""Every file and link in a lane's folders, by its path in them: the digest of what is in it."""
+"""Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class UpgradeVersion:
     spark: SparkVersion
     origin: str = ""
 
-    def lives_in(self, lane: Lane) -> None:
+    def lives_in(self, worker: RecoveryWorker) -> None:
         """From now on."""
-        lane.take_up(self.query, self.processes, self.spark)
+        worker.take_up(self.query, self.processes, self.spark)
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class WentOn:
     """Of one that has failed, and has changed something: what the folders hold."""
 
 
-def files_in(lane: Lane) -> dict[str, str]:
+def files_in(worker: RecoveryWorker) -> dict[str, str]:
     """Raises StorageFailed."""
     found: dict[str, str] = {}
-    for folder in lane.folders.stored:
+    for folder in worker.folders.stored:
         above = folder.parent
         for root, folders, names in os.walk(folder):
             for name in (*names, *(one for one in folders if os.path.islink(os.path.join(root, one)))):
@@ -82,21 +82,21 @@ def changes(before: Files, after: Files) -> tuple[str, ...]:
     return tuple(found)
 
 
-def go_on_in(lane: Lane, number: int, contents: Path) -> WentOn:
-    """Start the version that lives in the lane on what is in its folders; where it fails by an error of its own, again,
-    as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same files.
-    `contents` is a folder for what is kept. Raises what went wrong with the lane."""
-    found = [files_in(lane)]
+def go_on_in(worker: RecoveryWorker, number: int, contents: Path) -> WentOn:
+    """Start the version that lives in the recovery worker on what is in its folders; where it fails by an error of its
+    own, again, as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same
+    files. `contents` is a folder for what is kept. Raises what went wrong with the recovery worker."""
+    found = [files_in(worker)]
 
     def is_in_vain(failed: Attempt) -> bool:
-        found.append(files_in(lane))
+        found.append(files_in(worker))
         return bool(failed.before) and found[-2] == found[-1]
 
-    life = live_on(lane, number, is_in_vain)
+    life = live_on(worker, number, is_in_vain)
     if life.failure is None:
-        return WentOn(life, (), settings_kept(lane.folders.checkpoint, lane.settings))
-    changed = changes(found[0], files_in(lane))
-    left = CopiedFolders(lane.folders.stored, contents).capture() if changed else None
+        return WentOn(life, (), settings_kept(worker.folders.checkpoint, worker.settings))
+    changed = changes(found[0], files_in(worker))
+    left = CopiedFolders(worker.folders.stored, contents).capture() if changed else None
     return WentOn(life, changed, left=left)
 
 
@@ -123,7 +123,7 @@ class _OffsetHead(msgspec.Struct):
     conf: dict[str, str]
 
 
-def put_back(lane: Lane, left: CrashState, contents: Path) -> None:
+def put_back(worker: RecoveryWorker, left: CrashState, contents: Path) -> None:
     """What one that has failed has left, as `go_on_in` kept it."""
-    lane.store.clear()
-    CopiedFolders(lane.folders.stored, contents).restore(left)
+    worker.store.clear()
+    CopiedFolders(worker.folders.stored, contents).restore(left)

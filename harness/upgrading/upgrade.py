@@ -33,11 +33,11 @@ from ..certifying.coming_back import stated_in, with_stated_time
 from ..certifying.continuing import versions_here
 from ..certifying.covering import take_alike
 from ..certifying.folders import check_unused
-from ..certifying.lane import Lane
 from ..certifying.plan import Victim
 from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
+from ..certifying.recovery_worker import RecoveryWorker
 from ..certifying.request import CampaignRequest
 from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
 from ..contracts.query import Query
@@ -147,9 +147,9 @@ class _Upgrade:
             raise StorageFailed(f"cannot make {self.folder}: {error.strerror or error}") from error
         work = (self.folder / "work").resolve()
         with ExitStack() as stack:
-            old, new, lane = self._open(stack, work)
+            old, new, worker = self._open(stack, work)
             with self._timed("references"):
-                lives = self._references(lane, old, new)
+                lives = self._references(worker, old, new)
             life = lives["old"][0]
             profile = _until(profile_of(life), self.last_changed)
             same = self._same_table()
@@ -158,15 +158,15 @@ class _Upgrade:
                 return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
-                tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
+                tried = self._go_on(worker, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
             with self._timed("the old version beside"):
-                tried = self._beside(lane, Way.UPGRADE, old, tried)
+                tried = self._beside(worker, Way.UPGRADE, old, tried)
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
-                    back = self._back_if_it_can(lane, old, new, tried)
+                    back = self._back_if_it_can(worker, old, new, tried)
                 with self._timed("the new version beside"):
-                    tried += self._beside(lane, Way.ROLLBACK, new, back)
+                    tried += self._beside(worker, Way.ROLLBACK, new, back)
         return self._record([one.switched for one in tried], same)
 
     # What it is made of
@@ -189,7 +189,7 @@ class _Upgrade:
         """Where what a version has left is kept."""
         return (self.folder / "work" / "left").resolve()
 
-    def _open(self, stack: ExitStack, work: Path) -> tuple[UpgradeVersion, UpgradeVersion, Lane]:
+    def _open(self, stack: ExitStack, work: Path) -> tuple[UpgradeVersion, UpgradeVersion, RecoveryWorker]:
         old, new = self.request.old, self.request.new
         sparks = {side.query.spark: None for side in (old, new)}
         watches = True
@@ -213,12 +213,14 @@ class _Upgrade:
             return UpgradeVersion(query, processes[query.spark], supported(chosen_version(query.spark)), side.origin)
 
         first, second = version(old), version(new)
-        lane = Lane(0, first.processes, first.query, self.batches, work, first.spark, LIFE_SECONDS, watches)
-        stack.enter_context(lane)
-        if lane.no_journal:
-            self.not_looked_at.append(f"What lies between two crash points, operation by operation: {lane.no_journal}.")
-        lane.await_ready()
-        return first, second, lane
+        worker = RecoveryWorker(0, first.processes, first.query, self.batches, work, first.spark, LIFE_SECONDS, watches)
+        stack.enter_context(worker)
+        if worker.no_journal:
+            self.not_looked_at.append(
+                f"What lies between two crash points, operation by operation: {worker.no_journal}."
+            )
+        worker.await_ready()
+        return first, second, worker
 
     @property
     def last_changed(self) -> int:
@@ -230,26 +232,26 @@ class _Upgrade:
     def last_counting(self) -> int:
         return self.input.last_batch(self.request.old.query)
 
-    def _references(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion) -> dict[str, list[Attempt]]:
+    def _references(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> dict[str, list[Attempt]]:
         """Each version's two lives alone, of which the first is watched."""
         self._show("each version alone", 0, 4)
         lives: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
-            version.lives_in(lane)
-            self.settings[which] = lane.settings
+            version.lives_in(worker)
+            self.settings[which] = worker.settings
             lives[which] = []
             for place, actor in enumerate(REFERENCES):
-                lane.store.clear()
-                life = lane.live(actor, actor, 1, watched=place == 0)
+                worker.store.clear()
+                life = worker.live(actor, actor, 1, watched=place == 0)
                 if life.failure is not None:
                     raise _alone(version.query, which, life.failure)
                 lives[which].append(life)
-                if lane.ran is not None:
-                    self.ran[which] = {**lane.ran.python, "spark": lane.ran.version}
+                if worker.ran is not None:
+                    self.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
         self.alone = {which: [one for life in some for one in life.records] for which, some in lives.items()}
         spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in lives.values() for one in some]
-        lane.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
+        worker.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
         return lives
 
     def _same_table(self) -> bool | None:
@@ -266,7 +268,7 @@ class _Upgrade:
 
     def _go_on(
         self,
-        lane: Lane,
+        worker: RecoveryWorker,
         way: Way,
         version: UpgradeVersion,
         states: LifeStates,
@@ -284,7 +286,7 @@ class _Upgrade:
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
         groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
-        version.lives_in(lane)
+        version.lives_in(worker)
         tried: list[_Tried] = []
         everything = len(groups)
         while groups:
@@ -300,8 +302,8 @@ class _Upgrade:
             assert here is not None
             crashed = made(here, group[0])
             try:
-                lane.store.restore(crashed.state)
-                went = go_on_in(lane, crashed.life, self.contents)
+                worker.store.restore(crashed.state)
+                went = go_on_in(worker, crashed.life, self.contents)
             except OwnFailure as error:
                 if not tried:
                     raise
@@ -310,16 +312,22 @@ class _Upgrade:
                 break
             group += take_alike(states, here, went.life, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
-            tried.append(self._enter(lane, way, version, crashed, mates, went))
+            tried.append(self._enter(worker, way, version, crashed, mates, went))
         return tried
 
     def _enter(
-        self, lane: Lane, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed], went: WentOn
+        self,
+        worker: RecoveryWorker,
+        way: Way,
+        version: UpgradeVersion,
+        crashed: Crashed,
+        mates: Sequence[Crashed],
+        went: WentOn,
     ) -> _Tried:
         run = self._next_run(str(way))
         since = crashed.life
-        references = self._reference(lane, _which(way), version, went.life, self.request.basis)
-        self._write(run, version, lane, crashed, mates, went.life, references)
+        references = self._reference(worker, _which(way), version, went.life, self.request.basis)
+        self._write(run, version, worker, crashed, mates, went.life, references)
         sides = self._sides(way, since)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
@@ -328,7 +336,9 @@ class _Upgrade:
         switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept)
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
-    def _reference(self, lane: Lane, which: str, version: UpgradeVersion, life: Attempt, basis: Basis) -> list[Stamped]:
+    def _reference(
+        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, life: Attempt, basis: Basis
+    ) -> list[Stamped]:
         """What the version makes alone: of all input, or of what was left of it when it was started."""
         if basis is Basis.ALL or life.failure is not None:
             return self.alone[which]
@@ -336,10 +346,10 @@ class _Upgrade:
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
         if (which, begun) not in self.since:
             found: list[Stamped] = []
-            with lane.fed(version.query, self.batches[begun:]):
+            with worker.fed(version.query, self.batches[begun:]):
                 for actor in REFERENCES:
-                    lane.store.clear()
-                    one = lane.live(actor, actor, 1, watched=False)
+                    worker.store.clear()
+                    one = worker.live(actor, actor, 1, watched=False)
                     if one.failure is not None:
                         raise _alone(version.query, which, one.failure)
                     found += one.records
@@ -355,7 +365,7 @@ class _Upgrade:
         self,
         run: str,
         version: UpgradeVersion,
-        lane: Lane,
+        worker: RecoveryWorker,
         crashed: Crashed,
         mates: Sequence[Crashed],
         life: Attempt,
@@ -366,11 +376,11 @@ class _Upgrade:
             version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
         )
         before = [*self.before, *references]
-        write_run(self.folder / run, asked.named, lane, crashed, mates, life, before, request.seed)
+        write_run(self.folder / run, asked.named, worker, crashed, mates, life, before, request.seed)
 
     # The version before, beside
 
-    def _beside(self, lane: Lane, way: Way, before: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
+    def _beside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
         """Where a version has not continued: what the one before it comes to."""
         found = list(tried)
         switched = [one.switched for one in tried]
@@ -385,8 +395,8 @@ class _Upgrade:
             self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
             try:
                 if not done:
-                    before.lives_in(lane)
-                switched[place] = self._with_aside(lane, way, before, found[place])
+                    before.lives_in(worker)
+                switched[place] = self._with_aside(worker, way, before, found[place])
             except OwnFailure as error:
                 self._say_unblamed(way, switched, str(error))
                 break
@@ -400,33 +410,33 @@ class _Upgrade:
                 f"did not continue, so that nobody is blamed for these: {why}."
             )
 
-    def _with_aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
+    def _with_aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
         if one.switched.outcome is not UpgradeOutcome.REFUSED:
-            return msgspec.structs.replace(one.switched, aside=self._aside(lane, way, before, one, after=False))
-        aside = self._aside(lane, way, before, one, after=True)
+            return msgspec.structs.replace(one.switched, aside=self._aside(worker, way, before, one, after=False))
+        aside = self._aside(worker, way, before, one, after=True)
         if aside.fails:
-            aside = msgspec.structs.replace(aside, without=self._aside(lane, way, before, one, after=False))
+            aside = msgspec.structs.replace(aside, without=self._aside(worker, way, before, one, after=False))
         return msgspec.structs.replace(one.switched, aside=aside)
 
-    def _aside(self, lane: Lane, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
+    def _aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
         crashed, went = one.crashed, one.went
         number = crashed.life
         if after:
             assert went.left is not None
-            put_back(lane, went.left, self.contents)
+            put_back(worker, went.left, self.contents)
             number += len(went.life.before) + 1
         else:
-            lane.store.restore(crashed.state)
-        beside = go_on_in(lane, number, self.contents)
+            worker.store.restore(crashed.state)
+        beside = go_on_in(worker, number, self.contents)
         last = beside.life
         shape = before.query.shape
         sides = sides_beside(way, shape, number, self.request.basis, self.last_counting)
-        references = self._reference(lane, _which_before(way), before, last, sides.basis)
+        references = self._reference(worker, _which_before(way), before, last, sides.basis)
         if after:
             # The whole story: those of the one that failed, and then the one before it.
             last.before = (*went.life.before, went.life, *last.before)
         run = self._next_run("beside")
-        self._write(run, before, lane, crashed, [crashed], last, references)
+        self._write(run, before, worker, crashed, [crashed], last, references)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
         )
@@ -435,24 +445,26 @@ class _Upgrade:
     # And back
 
     def _back_if_it_can(
-        self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
+        self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
     ) -> list[_Tried]:
         try:
-            return self._back(lane, old, new, tried)
+            return self._back(worker, old, new, tried)
         except OwnFailure as error:
             self.not_tried.append(f"{Way.ROLLBACK}: all: {error}")
             return []
 
-    def _back(self, lane: Lane, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]) -> list[_Tried]:
+    def _back(
+        self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
+    ) -> list[_Tried]:
         start = _where_to_turn_back(tried)
         if start is None:
             self.not_tried.append(
                 f"{Way.ROLLBACK}: all: the new version continues from no state with a committed batch"
             )
             return []
-        new.lives_in(lane)
-        lane.store.restore(start.state)
-        life = lane.live(DRIVER, SINK, start.life, watched=True)
+        new.lives_in(worker)
+        worker.store.restore(start.state)
+        life = worker.live(DRIVER, SINK, start.life, watched=True)
         if life.failure is not None:
             why = f"watched, the new version did not come to its end: {life.failure}"
             self.not_tried.append(f"{Way.ROLLBACK}: all: {why}")
@@ -462,7 +474,7 @@ class _Upgrade:
         def made(here: Passed, one: Waiting) -> Crashed:
             return crashed_again(start, life, here, one.crash)
 
-        went_back = self._go_on(lane, Way.ROLLBACK, old, LifeStates(life), profile, made)
+        went_back = self._go_on(worker, Way.ROLLBACK, old, LifeStates(life), profile, made)
         if not went_back:
             self.not_tried.append(f"{Way.ROLLBACK}: all: the new version left no state that could be tried")
         return went_back

@@ -9,7 +9,7 @@ incarnation of a slice, whoever dies in between.
   and at its horizon it waits.
 - Both are durable before they are told. Whoever comes after an adjuster goes on from them.
 - A slice's position, and what it goes by there, are part of its checkpoints. One that starts from a checkpoint, or
-  takes over the state of a fellow, goes by what was in force there; what was changed since then, it changes again where
+  takes over the state of a peer, goes by what was in force there; what was changed since then, it changes again where
   its predecessor did. It takes nothing before it has heard how far it may go; only the first `span` inputs of a slice
   are free, since nothing changes before their end.
 - The next change of a slice is not decided before all of its incarnations that are there have taken over the last, or,

@@ -30,13 +30,13 @@ class Standby(StrEnum):
 
 
 class Fetch(Message, frozen=True, tag="fetch", array_like=True, gc=False):
-    """A replica that joins asks a fellow for its state."""
+    """A replica that joins asks a peer for its state."""
 
     flow = Flow.FELLOWS
 
 
 class Sync(Message, frozen=True, tag="sync", array_like=True, gc=True):
-    """A replica's checkpoint, for a fellow to hold or to go on from."""
+    """A replica's checkpoint, for a peer to hold or to go on from."""
 
     flow = Flow.FELLOWS
 
@@ -48,7 +48,7 @@ class Sync(Message, frozen=True, tag="sync", array_like=True, gc=True):
 
 
 class Synced(Message, frozen=True, tag="synced", array_like=True, gc=False):
-    """The fellow has checkpoint `number`."""
+    """The peer has checkpoint `number`."""
 
     flow = Flow.FELLOWS
 
@@ -118,25 +118,25 @@ class _Replicas(AtWork, Keeper):
             machine.keeper = self
         self._phase = _Phase.AT_WORK
         self._sync: Sync | None = None
-        """The pending checkpoint, where fellows keep it."""
+        """The pending checkpoint, where peers keep it."""
         self._kept: Callable[[Durable], None] | None = None
         self._given_up: Callable[[], None] | None = None
         """Who waits for it."""
         self._awaited: set[int] = set()
-        """The fellows that have not confirmed it."""
+        """The peers that have not confirmed it."""
         self._confirmed: set[int] = set()
         """Those that have."""
-        self._fellows: set[int] = set()
+        self._peers: set[int] = set()
         """Other replicas of this slice that we are in touch with."""
         self._asked: int | None = None
-        """The fellow that was asked for its state."""
+        """The peer that was asked for its state."""
         self._askers: list[int] = []
         self._held: Checkpoint | None = None
         """The primary's last state, for when we are promoted."""
         self._in_step = False
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
-        return dict.fromkeys(Replicas.messages, self._from_fellow)
+        return dict.fromkeys(Replicas.messages, self._from_peer)
 
     # Life
 
@@ -157,7 +157,7 @@ class _Replicas(AtWork, Keeper):
             self.machine.ready()
 
     def _take_over(self, checkpoint: Checkpoint) -> None:
-        """Go on from the state of a fellow, or of one that was before us."""
+        """Go on from the state of a peer, or of one that was before us."""
         machine = self.machine
         machine.restore(checkpoint)
         taken = (checkpoint.id.incarnation, checkpoint.id.number)
@@ -191,7 +191,7 @@ class _Replicas(AtWork, Keeper):
 
     def lost(self, given: Gone) -> None:
         if given.neighbour == self.machine.spec.slice_id:
-            self._fellows.discard(given.incarnation)
+            self._peers.discard(given.incarnation)
             self._awaited.discard(given.incarnation)
             self._confirmed.discard(given.incarnation)
             if self._asked == given.incarnation:
@@ -201,49 +201,49 @@ class _Replicas(AtWork, Keeper):
 
     # Among replicas
 
-    def met(self, fellow: int) -> None:
-        """What was on its way to a fellow that we knew before is lost: say it again."""
-        self._fellows.add(fellow)
-        if self._sync is not None and fellow in self._awaited:
-            self._tell(fellow, self._sync)
-        if self._asked == fellow:
+    def met(self, peer: int) -> None:
+        """What was on its way to a peer that we knew before is lost: say it again."""
+        self._peers.add(peer)
+        if self._sync is not None and peer in self._awaited:
+            self._tell(peer, self._sync)
+        if self._asked == peer:
             self._asked = None
         self._fetch()
 
-    def _tell(self, fellow: int, message: Message) -> None:
-        self.machine.send(self.machine.spec.slice_id, fellow, message)
+    def _tell(self, peer: int, message: Message) -> None:
+        self.machine.send(self.machine.spec.slice_id, peer, message)
 
-    def _from_fellow(self, sender: str, message: Fetch | Sync | Synced | Trim) -> None:
-        machine, fellow = self.machine, message.incarnation
-        if (sender, fellow) in machine.gone:
+    def _from_peer(self, sender: str, message: Fetch | Sync | Synced | Trim) -> None:
+        machine, peer = self.machine, message.incarnation
+        if (sender, peer) in machine.gone:
             machine.refuse(sender, message)
             return
-        if fellow not in self._fellows:
+        if peer not in self._peers:
             # It heard of us before we heard of it.
-            self.met(fellow)
+            self.met(peer)
         if isinstance(message, Fetch):
-            if fellow not in self._askers:
-                self._askers.append(fellow)
+            if peer not in self._askers:
+                self._askers.append(peer)
             self._answer_askers()
-            if fellow == self._asked:
+            if peer == self._asked:
                 self._asked = None
                 self._fetch()
         elif isinstance(message, Sync):
             self._synchronize(message)
         elif isinstance(message, Synced):
             if self._sync is not None and message.number == self._sync.checkpoint.id.number:
-                self._awaited.discard(fellow)
-                self._confirmed.add(fellow)
+                self._awaited.discard(peer)
+                self._confirmed.add(peer)
                 self._find_confirmed()
         elif machine.log is not None:
             machine.log.trim(message.downstream, message.upto)
 
     def _fetch(self) -> None:
-        """Ask a fellow for its state, once we cannot miss anything that comes after it. One that asks us has none."""
+        """Ask a peer for its state, once we cannot miss anything that comes after it. One that asks us has none."""
         needs = self._phase is _Phase.JOINING or (
             self._phase is _Phase.STANDING_BY and self._standby is not Standby.LOADED
         )
-        helpful = self._fellows.difference(self._askers)
+        helpful = self._peers.difference(self._askers)
         if not needs or self._in_step or self._asked is not None or not helpful:
             return
         if self.listens() and not self._hears_all:
@@ -262,11 +262,11 @@ class _Replicas(AtWork, Keeper):
         self._answer_askers()
 
     def _answer_askers(self) -> None:
-        """Not before those upstream know us: what a fellow acknowledges that is ahead of us, they would drop."""
+        """Not before those upstream know us: what a peer acknowledges that is ahead of us, they would drop."""
         if not self.machine.working or not self._hears_all:
             return
         for asker in self._askers:
-            if asker in self._fellows:
+            if asker in self._peers:
                 self._tell(asker, Sync(self.machine.incarnation, self.machine.snapshot()))
         self._askers.clear()
 
@@ -295,23 +295,23 @@ class _Replicas(AtWork, Keeper):
     def acknowledged(self, to: str, upto: int) -> None:
         """By nothing else may the log of a secondary be trimmed, and it hears of it from nobody else."""
         if self._standby is Standby.SILENT:
-            for fellow in sorted(self._fellows):
-                self._tell(fellow, Trim(self.machine.incarnation, to, upto))
+            for peer in sorted(self._peers):
+                self._tell(peer, Trim(self.machine.incarnation, to, upto))
 
-    # What fellows keep
+    # What peers keep
 
     def anybody(self) -> bool:
-        return bool(self._fellows)
+        return bool(self._peers)
 
     def keep(self, checkpoint: Checkpoint, kept: Callable[[Durable], None], given_up: Callable[[], None]) -> None:
-        self._awaited, self._confirmed = set(self._fellows), set()
+        self._awaited, self._confirmed = set(self._peers), set()
         self._sync = Sync(self.machine.incarnation, checkpoint)
         self._kept, self._given_up = kept, given_up
-        for fellow in sorted(self._fellows):
-            self._tell(fellow, self._sync)
+        for peer in sorted(self._peers):
+            self._tell(peer, self._sync)
 
     def _find_confirmed(self) -> None:
-        """Durable is what all fellows have; nothing is, if none is left that has confirmed."""
+        """Durable is what all peers have; nothing is, if none is left that has confirmed."""
         if self._sync is None or self._awaited:
             return
         assert self._kept is not None

@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-joining-blank",
-        "a replica that returns gets the state of a fellow before it speaks",
+        "a replica that returns gets the state of a peer before it speaks",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.joins_without_the_state),
     ),
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-syncing-without-numbering",
-        "a replica that joins goes on with its fellow's numbers",
+        "a replica that joins goes on with its peer's numbers",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.syncs_without_numbering),
         without_faults=True,
@@ -87,7 +87,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-syncing-without-listeners",
-        "a replica that joins keeps its log for all who listen to its fellow",
+        "a replica that joins keeps its log for all who listen to its peer",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.syncs_without_listeners),
         spread=True,

@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-standby-joining-blank",
-        "a replica that returns gets the state of its fellow before it is in step",
+        "a replica that returns gets the state of its peer before it is in step",
         Anomaly.LOST_INPUT,
         twisting(_silent, twists.joins_without_the_state),
     ),
@@ -60,13 +60,13 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-standby-never-in-step-again",
-        "a replica that returns gets the state of its fellow, and is in step again",
+        "a replica that returns gets the state of its peer, and is in step again",
         Anomaly.STALL,
         twisting(_silent, twists.asks_nobody),
     ),
     BrokenScheme(
         "active-standby-syncing-without-listeners",
-        "the secondary keeps its log for all who listen to its fellow",
+        "the secondary keeps its log for all who listen to its peer",
         Anomaly.LOST_INPUT,
         twisting(_silent, twists.syncs_without_listeners),
         spread=True,

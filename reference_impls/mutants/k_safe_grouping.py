@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "k-safe-grouping-syncing-without-listeners",
-        "a worker that returns keeps its log for all who listen to its fellow",
+        "a worker that returns keeps its log for all who listen to its peer",
         Anomaly.LOST_INPUT,
         twisting(_k_safe, twists.syncs_without_listeners),
         spread=True,

@@ -237,7 +237,7 @@ def tells_of_what_is_in_the_window(machine: Slice, given: Input) -> list[Effect]
 
 
 def asks_nobody(machine: Slice, given: Input) -> list[Effect]:
-    """Once it has returned, it does not ask for the state of a fellow."""
+    """Once it has returned, it does not ask for the state of a peer."""
     return _messages(machine, given, lambda m: None if isinstance(m, Fetch) and _returned(machine) else m)
 
 

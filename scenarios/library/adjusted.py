@@ -14,7 +14,7 @@ from ..workloads import numbered
 
 
 def turns() -> Scenario:
-    """A replica crashes when the weights of its merge have changed; who joins its fellow goes by theirs."""
+    """A replica crashes when the weights of its merge have changed; who joins its peer goes by theirs."""
     return Scenario(
         subject=turns_by_load(order(), acknowledge_every=events(50), consider_every=events(40)),
         workload=numbered(events=1_000, batch=20, rate=2_000),

@@ -16,7 +16,7 @@ from ..workloads import numbered, single_words, text, words
 
 
 def active() -> Scenario:
-    """A counter crashes; its fellow's output is there already, and nothing pauses."""
+    """A counter crashes; its peer's output is there already, and nothing pauses."""
     return Scenario(
         subject=active_replication(word_count(), acknowledge_every=events(100)),
         workload=text(events=2_000, batch=50, rate=2_000),

@@ -220,7 +220,7 @@ def test_kinds_that_have_nothing_to_disturb_are_not_drawn() -> None:
     ],
     ids=str,
 )
-def test_a_link_of_one_replica_leaves_its_fellow_alone(fault: Fault) -> None:
+def test_a_link_of_one_replica_leaves_its_peer_alone(fault: Fault) -> None:
     """The other replica has what this one lacks, and whoever listens takes it from there."""
     judged = run(scenario_of("active-replication/trace-numbered"), [fault])
     (struck,) = judged.history.struck()

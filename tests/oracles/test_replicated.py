@@ -298,7 +298,7 @@ def test_replicas_that_draw_for_themselves_diverge_at_the_first_input() -> None:
     assert verdict.anomalies[0].sample[0].what.startswith("after input a-0 #1, as number 1 of what both took,")
 
 
-def test_an_output_that_is_not_its_fellow_s_is_a_divergence_and_a_phantom() -> None:
+def test_an_output_that_is_not_its_peer_s_is_a_divergence_and_a_phantom() -> None:
     made = both_kept(at_work(pair()))
 
     def altered(row: Event) -> Event:

@@ -56,7 +56,7 @@ def certified(
     )
     assert judge_certificate(found.folder, registry.oracles).differences == ()
     runs = {read_description(found.folder / trial.folder).run for trial in found.certificate.trials}
-    labels = (f"{found.certificate.name}-lanes", *runs)
+    labels = (f"{found.certificate.name}-workers", *runs)
     assert list(chain.from_iterable(map(labelled_processes, labels))) == []
     return found
 

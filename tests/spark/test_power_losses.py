@@ -55,7 +55,7 @@ def test_a_sink_that_renames_what_it_has_not_synced_loses_a_batch_with_the_power
     assert status(found, ONCE) is Status.HOLDS
     assert status(found, SURVIVES) is Status.VIOLATED
     verdict = next(one for one in found.certificate.verdicts if one.claim == str(SURVIVES))
-    # Two lanes show it of two batches, and either can be the first.
+    # Two recovery workers show it of two batches, and either can be the first.
     assert re.search(r"lost: what sink/batch-[01] was written since its last fsync", verdict.summary)
     assert NOT_REALLY in verdict.summary
     assert (verdict.violated, verdict.repeats) == (2, 2)

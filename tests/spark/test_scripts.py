@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import foreach_batch
 from streamproof.harness.contracts.registry import Named, Registry, load_object
@@ -79,14 +79,14 @@ def test_in_a_life_that_is_attached_to_a_warm_session(query: Query, folder: Path
     batches = query.batches(words(events=40))
     spark = supported(version("pyspark"))
     with (
-        SparkProcesses("scripts", tmp_path / "lanes", EmbeddedOptions(workers=0)) as processes,
-        Lane(0, processes, query, batches, tmp_path / "lanes", spark, 90.0, watches_inside=False) as lane,
+        SparkProcesses("scripts", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
+        RecoveryWorker(0, processes, query, batches, tmp_path / "workers", spark, 90.0, watches_inside=False) as worker,
     ):
-        lane.await_ready()
+        worker.await_ready()
         for incarnation in (1, 2):
             # What the first has left in the JVM is not there for the second.
-            lane.store.clear()
-            life = lane.live("driver", "sink", incarnation, watched=False)
+            worker.store.clear()
+            life = worker.live("driver", "sink", incarnation, watched=False)
             assert life.failure is None, life.failure
             (kept,) = (stamped.record for stamped in life.records if isinstance(stamped.record, Kept))
             lines = found([json.loads(key) for key in kept.rows])
@@ -118,12 +118,14 @@ def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path:
     query = foreach_batch(never_returns, read=lambda spark, folders: spark.range(0), batch_events=20)
     spark = supported(version("pyspark"))
     with (
-        SparkProcesses("stuck", tmp_path / "lanes", EmbeddedOptions(workers=0)) as processes,
-        Lane(0, processes, query, query.batches(words(events=20)), tmp_path, spark, 90.0, watches_inside=False) as lane,
+        SparkProcesses("stuck", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
+        RecoveryWorker(
+            0, processes, query, query.batches(words(events=20)), tmp_path, spark, 90.0, watches_inside=False
+        ) as worker,
     ):
-        lane.await_ready()
-        lane.patience = 8.0
-        life = lane.live("driver", "sink", 1, watched=False)
+        worker.await_ready()
+        worker.patience = 8.0
+        life = worker.live("driver", "sink", 1, watched=False)
     assert life.silent is not None
     assert "still running: never_returns (" in str(life.failure)
     assert f"{Path(__file__).name}, line {never_returns.__code__.co_firstlineno + 2})" in str(life.failure)

@@ -48,7 +48,7 @@ def certified(
         folder=folder / "certificate",
     )
     assert judge_certificate(found.folder, registry.oracles).differences == ()
-    assert list(labelled_processes(f"{found.certificate.name}-lanes")) == []
+    assert list(labelled_processes(f"{found.certificate.name}-workers")) == []
     return found
 
 

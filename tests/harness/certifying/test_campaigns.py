@@ -18,17 +18,17 @@ import pytest
 
 import toy_spark
 from heard_late import hear_late
-from streamproof.harness.certifying import affording, blind_spots, campaign, covering, lane, reference_runs
+from streamproof.harness.certifying import affording, blind_spots, campaign, covering, recovery_worker, reference_runs
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
+from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import LifeStates, Waiting
@@ -165,17 +165,17 @@ def test_each_of_its_runs_is_judged_without_the_querys_code(certify: Callable[..
         assert {str(one.guarantee): one.status for one in judgement.verdicts} == trial.verdicts
 
 
-def test_two_lanes_come_to_what_one_does(
+def test_two_recovery_workers_come_to_what_one_does(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     one = certify(toy(Does.BY_ID), folder=tmp_path / "one").certificate
-    install(monkeypatch, tmp_path, lanes=2)
+    install(monkeypatch, tmp_path, workers=2)
     two = certify(toy(Does.BY_ID), folder=tmp_path / "two").certificate
     assert two.plan == one.plan
     assert two.verdicts == one.verdicts
 
 
-def test_what_only_the_first_lane_can_recover_from_it_does(
+def test_what_only_the_first_recovery_worker_can_recover_from_it_does(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     of_driver = every_crash_point("driver", recovering=False, split_brain=False)
@@ -188,7 +188,7 @@ def test_what_only_the_first_lane_can_recover_from_it_does(
         return len({trial.folder for trial in certified.certificate.trials})
 
     wanted = recoveries("one")
-    install(monkeypatch, tmp_path, lanes=2)
+    install(monkeypatch, tmp_path, workers=2)
     passed = LifeStates.passed
 
     def not_in_the_second(states: LifeStates, waiting: Waiting) -> Passed | None:
@@ -213,16 +213,16 @@ def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has
     assert {pickle.loads(body)(4) for body in bodies} == {8}
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
-    lanes: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workers: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    install(monkeypatch, tmp_path, lanes=lanes)
+    install(monkeypatch, tmp_path, workers=workers)
     recover, states = covering.recover, []
 
-    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
+    def noted(worker: RecoveryWorker, crashed: Crashed, watched: bool = False) -> Attempt:
         states.append(tuple(Path(kept.path).name for kept in crashed.state.files))
-        return recover(lane, crashed, watched)
+        return recover(worker, crashed, watched)
 
     monkeypatch.setattr(covering, "recover", noted)
     faults = every_crash_point("driver", recovering=False, split_brain=False)
@@ -293,12 +293,12 @@ def test_what_a_cluster_keeps_between_runs_is_no_part_of_the_certificate(
     assert list(altered_files(certified.folder, certified.certificate)) == []
 
 
-def test_lanes_rest_while_others_are_killed(
+def test_recovery_workers_rest_while_others_are_killed(
     certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
     work: list[str] = []
-    live, rest, run = Lane.live, Lane.rest, ToyCluster.deploy
+    live, rest, run = RecoveryWorker.live, RecoveryWorker.rest, ToyCluster.deploy
 
     def noted(what: str, then: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -307,8 +307,8 @@ def test_lanes_rest_while_others_are_killed(
 
         return call
 
-    monkeypatch.setattr(Lane, "live", noted("lives", live))
-    monkeypatch.setattr(Lane, "rest", noted("rests", rest))
+    monkeypatch.setattr(RecoveryWorker, "live", noted("lives", live))
+    monkeypatch.setattr(RecoveryWorker, "rest", noted("rests", rest))
     monkeypatch.setattr(ToyCluster, "deploy", noted("runs", run))
     assert status(certify(toy(Does.BY_ID), budget=Budget(kills=0))) is Status.HOLDS
     phases = [what for what, before in zip(work, ["", *work], strict=False) if what != before]
@@ -327,18 +327,18 @@ def test_what_crash_states_had_no_time_for_is_said(
     assert covering.NOT_EACH_TIME not in reasons(certified)
 
 
-def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
+def test_a_recovery_worker_that_fails_ends_the_others_after_what_they_are_at(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    install(monkeypatch, tmp_path, lanes=2)
-    tried: list[Lane] = []
+    install(monkeypatch, tmp_path, workers=2)
+    tried: list[RecoveryWorker] = []
 
-    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
-        tried.append(lane)
-        raise OwnFailure("the lane is gone")
+    def fails(worker: RecoveryWorker, crashed: Crashed, watched: bool = False) -> Attempt:
+        tried.append(worker)
+        raise OwnFailure("the recovery worker is gone")
 
     monkeypatch.setattr(covering, "recover", fails)
-    with pytest.raises(OwnFailure, match="the lane is gone"):
+    with pytest.raises(OwnFailure, match="the recovery worker is gone"):
         certify(toy(Does.BY_ID))
     assert 1 <= len(tried) <= 2
     assert not (tmp_path / "certificate").exists()
@@ -407,7 +407,7 @@ def test_a_query_with_a_store_outside_is_killed_for_real_alone(
 def test_what_a_process_says_last_is_heard_when_it_has_ended(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hear_late(monkeypatch, lane, by=0.02)
+    hear_late(monkeypatch, recovery_worker, by=0.02)
     certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
     assert not any(trial.reason for trial in certified.certificate.trials)
 
@@ -484,7 +484,7 @@ def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[.
 
 
 def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
-    certified = certify(toy(Does.APPENDS_IN_LANES))
+    certified = certify(toy(Does.APPENDS_IN_RECOVERY_WORKERS))
     assert status(certified) is Status.UNKNOWN
     assert "a crash state shows a violation" in reasons(certified)
     assert "not confirmed by a kill" in reasons(certified)
@@ -578,7 +578,9 @@ def test_a_stall_at_one_point_is_violated_and_no_other_claim_holds(certify: Call
 def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: Callable[..., Certified]) -> None:
     claims = [exactly_once(), recovers(seconds(2))]
     budget = Budget(kills=0)
-    certified = certify(toy(Does.HANGS_IN_LANES), claims, DRIVER_ALONE, workload=words(events=1), budget=budget)
+    certified = certify(
+        toy(Does.HANGS_IN_RECOVERY_WORKERS), claims, DRIVER_ALONE, workload=words(events=1), budget=budget
+    )
     assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
     assert "not confirmed by a kill: 1 real kill there did not show it" in reasons(certified, RECOVERS)
     assert "the query did not recover: waited 2 s" in reasons(certified)
@@ -727,7 +729,7 @@ def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing
 def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hear_late(monkeypatch, lane, by=0.2)
+    hear_late(monkeypatch, recovery_worker, by=0.2)
     with pytest.raises(InvalidOperator, match=r"query 'dies': its process ended with status 139"):
         certify(toy(Does.DIES))
 
@@ -823,7 +825,7 @@ def test_without_the_agent_the_points_of_a_source_in_java_are_said_to_be_missing
         raise MissingTool("it could not be fetched")
 
     monkeypatch.setattr(blind_spots, "fetch_agent", missing)
-    # A lane of threads has no use for a jar.
+    # A recovery worker of threads has no use for a jar.
     known = replace(SUPPORTED[number], source_in_java=False)
     for module in (blind_spots, reference_runs):
         monkeypatch.setattr(module, "supported", lambda version: known)
@@ -921,11 +923,11 @@ def test_a_certificate_names_the_python_and_the_packages_that_drivers_have_run_o
     assert {str(read_description(run).cluster["python"]) for run in runs} == {str(ran)}
 
 
-def test_a_lane_whose_drivers_run_on_something_else_than_the_interpreter_has_is_refused(
+def test_a_recovery_worker_whose_drivers_run_on_something_else_than_the_interpreter_has_is_refused(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toy_spark, "python_versions", lambda: {**python_versions(), "pandas": "1.0.0"})
-    with pytest.raises(Unsupported, match=r"lane-0 runs on pandas 1\.0\.0, and is to run on pandas 2"):
+    with pytest.raises(Unsupported, match=r"worker-0 runs on pandas 1\.0\.0, and is to run on pandas 2"):
         certify(toy(Does.BY_ID))
 
 

@@ -15,7 +15,7 @@ def state(folder: Path, budget: Budget | None = None) -> CampaignState:
     return CampaignState(folder, CLAIMS, JUDGES, budget or Budget(), lambda progress: None)
 
 
-def test_lanes_that_begin_at_once_begin_no_more_runs_than_there_may_be(tmp_path: Path) -> None:
+def test_recovery_workers_that_begin_at_once_begin_no_more_runs_than_there_may_be(tmp_path: Path) -> None:
     books = state(tmp_path, Budget(runs=7))
     with ThreadPoolExecutor(8) as pool:
         begun = [run for run in pool.map(lambda _: books.begin_run("state", 1.0), range(40)) if run is not None]

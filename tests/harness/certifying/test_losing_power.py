@@ -60,17 +60,17 @@ OPERATIONS = (
 
 
 @dataclass
-class LaneOf:
-    """A lane whose life is over."""
+class RecoveryWorkerOf:
+    """A recovery worker whose life is over."""
 
     store: JournaledFolders
     below: Path
     no_journal: str = ""
 
 
-def lived(home: Path, random: str) -> tuple[LaneOf, Attempt]:
+def lived(home: Path, random: str) -> tuple[RecoveryWorkerOf, Attempt]:
     mounted = Mounted(home)
-    store = JournaledFolders(mounted, "token", "lane-1")  # type: ignore[arg-type]
+    store = JournaledFolders(mounted, "token", "worker-1")  # type: ignore[arg-type]
     store.begin(("127.0.0.1", 1), 1)
     life = Attempt(DRIVER, 1)
     marks: list[int] = []
@@ -87,7 +87,7 @@ def lived(home: Path, random: str) -> tuple[LaneOf, Attempt]:
     life.passed[:] = [
         Passed(one.address, one.at, one.records, state) for one, state in zip(life.passed, states, strict=True)
     ]
-    return LaneOf(store, mounted.below), life
+    return RecoveryWorkerOf(store, mounted.below), life
 
 
 def held(folder: Path) -> dict[str, bytes]:
@@ -98,35 +98,35 @@ UUIDS = ("0b7d3d1e-5a3c-4a57-9c1b-1c2d3e4f5a6b", "9f8e7d6c-1a2b-4c3d-8e9f-a0b1c2
 
 
 def test_what_a_loss_leaves_is_put_back_as_any_crash_state_is(tmp_path: Path) -> None:
-    lane, life = lived(tmp_path, UUIDS[0])
+    worker, life = lived(tmp_path, UUIDS[0])
     whole = life.passed[-1].state
     assert whole is not None
     assert EXT4.power is not None
-    found = {state.lost.what: state for state in lane.store.losses(whole, EXT4.power) if state.lost is not None}
-    lane.store.restore(found["nothing"])
-    assert held(lane.below) == {"sink/0": b"rows", "checkpoint/0": b"v1"}
-    lane.store.restore(found["what sink/0 was written since its last fsync"])
-    assert held(lane.below) == {"sink/0": b"", "checkpoint/0": b"v1"}
-    lane.store.restore(whole)
-    assert held(lane.below) == {"sink/0": b"rows", "checkpoint/0": b"v1"}
+    found = {state.lost.what: state for state in worker.store.losses(whole, EXT4.power) if state.lost is not None}
+    worker.store.restore(found["nothing"])
+    assert held(worker.below) == {"sink/0": b"rows", "checkpoint/0": b"v1"}
+    worker.store.restore(found["what sink/0 was written since its last fsync"])
+    assert held(worker.below) == {"sink/0": b"", "checkpoint/0": b"v1"}
+    worker.store.restore(whole)
+    assert held(worker.below) == {"sink/0": b"rows", "checkpoint/0": b"v1"}
     assert len({state.digest for state in found.values()}) == len(found)
     assert found["nothing"].digest == whole.digest
 
 
 def test_a_checkpoint_that_is_synced_loses_nothing(tmp_path: Path) -> None:
-    lane, life = lived(tmp_path, UUIDS[0])
+    worker, life = lived(tmp_path, UUIDS[0])
     whole = life.passed[-1].state
     assert whole is not None
     assert SYNCED.power is not None
-    for state in lane.store.losses(whole, SYNCED.power):
-        lane.store.restore(state)
-        assert held(lane.below)["checkpoint/0"] == b"v1"
+    for state in worker.store.losses(whole, SYNCED.power):
+        worker.store.restore(state)
+        assert held(worker.below)["checkpoint/0"] == b"v1"
 
 
-def test_two_lanes_find_each_others_losses_though_their_files_are_called_differently(tmp_path: Path) -> None:
-    lanes, lives = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
+def test_two_recovery_workers_find_each_others_losses_though_their_files_are_called_differently(tmp_path: Path) -> None:
+    workers, lives = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
     profile = Profile(tuple(lives[0].passed), {0: ("first",)}, False, False)
-    losses = plan_losses(profile, lanes, lives, [EXT4, SYNCED, exactly_once()], True)
+    losses = plan_losses(profile, workers, lives, [EXT4, SYNCED, exactly_once()], True)
     other = LifeStates(losses.lives[1])
     assert losses.waiting
     assert all(other.passed(one) is not None for one in losses.waiting)
@@ -135,9 +135,9 @@ def test_two_lanes_find_each_others_losses_though_their_files_are_called_differe
 
 
 def test_they_are_planned_where_something_is_made_to_count_and_a_sinks_contents_come_first(tmp_path: Path) -> None:
-    lane, life = lived(tmp_path, UUIDS[0])
+    worker, life = lived(tmp_path, UUIDS[0])
     profile = Profile(tuple(life.passed), {0: ("first",)}, False, False)
-    losses = plan_losses(profile, [lane], [life], [EXT4], True)  # type: ignore[list-item]
+    losses = plan_losses(profile, [worker], [life], [EXT4], True)  # type: ignore[list-item]
     assert {one.crash.key.partition(" ")[0] for one in losses.waiting} == {"0/rename"}
     groups = sorted(LifeStates(losses.lives[0]).groups(losses.waiting), key=ByLoss(losses))
     first, last = groups[0][0].crash, groups[-1][0].crash

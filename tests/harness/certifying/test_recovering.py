@@ -12,7 +12,6 @@ import pytest
 from certified import CLAIMS, JUDGES, ONCE, ONCE_OUTPUT
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
-from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.recovering import (
     Crashed,
@@ -22,6 +21,7 @@ from streamproof.harness.certifying.recovering import (
     recover,
     write_run,
 )
+from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.waiting import LifeStates
 from streamproof.harness.contracts.query import Query
@@ -48,10 +48,10 @@ EVERY = 100
 STATE = CrashState((StateEntry("/sink", None),))
 
 
-class NoLane:
-    """As much of a lane as a record says."""
+class NoRecoveryWorker:
+    """As much of a recovery worker as a record says."""
 
-    name = "lane-0"
+    name = "worker-0"
     settings: Mapping[str, str] = {}
     ran = SparkRuns("4.3.0", {"python": "3.11.7"})
 
@@ -132,8 +132,8 @@ def written(
     query: Query = QUERY,
     before: Sequence[Stamped] = BEFORE,
 ) -> None:
-    lane = cast(Lane, NoLane())
-    write_run(folder, named(query), lane, crashed, group or [crashed], life, before, 7)
+    worker = cast(RecoveryWorker, NoRecoveryWorker())
+    write_run(folder, named(query), worker, crashed, group or [crashed], life, before, 7)
 
 
 def judged(folder: Path, crashed: Crashed, life: Attempt, **more: Any) -> JudgedRun:
@@ -272,7 +272,7 @@ def test_whose_process_the_machine_has_ended_is_not_known_to_be_away(tmp_path: P
     assert "status -9" in found.reason
 
 
-class LaneOfFailures:
+class RecoveryWorkerOfFailures:
     """Its lives fail at these batches, one after the other, and then no more."""
 
     def __init__(self, *at: int) -> None:
@@ -292,16 +292,16 @@ class LaneOfFailures:
     [((), 1), ((1,), 2), ((1, 1), 3), ((1, 1, 1, 1), 3), ((1, 2, 2, 2, 2), 4), ((1, 2, 1, 2), 5)],
 )
 def test_who_fails_is_started_again_until_it_fails_at_one_batch_too_often(at: tuple[int, ...], lives: int) -> None:
-    lane = LaneOfFailures(*at)
-    life = recover(cast(Lane, lane), BEFORE_SINK)
-    assert lane.lived == list(range(2, 2 + lives))
+    worker = RecoveryWorkerOfFailures(*at)
+    life = recover(cast(RecoveryWorker, worker), BEFORE_SINK)
+    assert worker.lived == list(range(2, 2 + lives))
     assert (len(life.before), life.failure is None) == (lives - 1, lives > len(at))
 
 
 def test_who_is_watched_lives_once() -> None:
-    lane = LaneOfFailures(1)
-    assert recover(cast(Lane, lane), BEFORE_SINK, watched=True).failure is not None
-    assert lane.lived == [2]
+    worker = RecoveryWorkerOfFailures(1)
+    assert recover(cast(RecoveryWorker, worker), BEFORE_SINK, watched=True).failure is not None
+    assert worker.lived == [2]
 
 
 def test_a_life_that_failed_before_it_said_anything_is_unknown_too(tmp_path: Path) -> None:
@@ -382,8 +382,8 @@ def later(life: Attempt, by: int) -> Attempt:
     return moved
 
 
-def test_what_a_lane_tries_between_two_lives_is_no_time_that_a_recovery_takes(tmp_path: Path) -> None:
-    """The lane has tried others for ten minutes before each of them."""
+def test_what_a_recovery_worker_tries_between_two_lives_is_no_time_that_a_recovery_takes(tmp_path: Path) -> None:
+    """The recovery worker has tried others for ten minutes before each of them."""
     second = later(recovered({1: BATCHES[1]}, ends=False), 600_000_000)
     passed = second.passed[0]
     twice = crashed_again(BEFORE_SINK, second, passed, crash_of(passed, recovering=True))

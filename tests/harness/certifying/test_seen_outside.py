@@ -99,7 +99,7 @@ def test_a_database_that_spark_connects_to_is_an_effect_without_who_logs_in(url:
 def test_what_has_the_runs_label_in_its_name_is_called_the_same_in_every_run_and_so_can_be_accepted() -> None:
     lives = [
         noting(of_any_run(Noted((OutsideEffect("file", f"/data/{label}-0", "sinks.write:17"),)), label))
-        for label in ("one-lane-0", "one-lane-1")
+        for label in ("one-worker-0", "one-worker-1")
     ]
     (found,) = uncut_of(query(), lives)
     assert found.name == "file /data/*-0"

@@ -100,9 +100,9 @@ def test_a_driver_that_runs_on_something_else_than_its_interpreter_has_is_refuse
     said = {**chosen_python(), package: "1.2.3"}
     mend = "take that out of PYTHONPATH" if here else "build the image again with that"
     with pytest.raises(
-        Unsupported, match=rf"lane-0 runs on {package} 1\.2\.3, and is to run on {package} [23].*{mend}"
+        Unsupported, match=rf"worker-0 runs on {package} 1\.2\.3, and is to run on {package} [23].*{mend}"
     ):
-        check_what_runs("lane-0", SparkRuns(chosen_version(), said), "", here=here)
+        check_what_runs("worker-0", SparkRuns(chosen_version(), said), "", here=here)
 
 
 def test_of_an_images_python_the_line_is_that_of_this_one() -> None:

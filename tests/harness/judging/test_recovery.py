@@ -87,7 +87,7 @@ def test_what_was_placed_while_the_node_died_is_not_who_follows_it() -> None:
     assert (found.incarnation, found.redeployed, found.total) == (3, 10, 40)
 
 
-def with_a_fellow() -> Made:
+def with_a_peer() -> Made:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", *range(1, 7))
     made.start("op0", 1)
@@ -98,7 +98,7 @@ def with_a_fellow() -> Made:
 
 
 def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_of_it() -> None:
-    made = with_a_fellow()
+    made = with_a_peer()
     made.take("op0", 2, "a", 1, 1, 6)
     made.lose("op0", 1)
     failed = made.at
@@ -111,7 +111,7 @@ def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_o
 
 
 def test_where_another_is_promoted_that_it_speaks_stands_for_restored() -> None:
-    made = with_a_fellow()
+    made = with_a_peer()
     made.lose("op0", 1)
     made.at += 100
     made.promote("op0", 2)
@@ -124,14 +124,14 @@ def test_where_another_is_promoted_that_it_speaks_stands_for_restored() -> None:
 
 
 def test_a_replica_that_stood_by_is_missed_by_nobody() -> None:
-    made = with_a_fellow()
+    made = with_a_peer()
     made.lose("op0", 2, replica=1)
     (found,) = recoveries(made.history())
     assert (found.actor, found.incarnation, found.total) == ("op0-0/1", 1, 0)
 
 
-def test_both_at_once_recover_as_one_without_a_fellow_does() -> None:
-    made = with_a_fellow()
+def test_both_at_once_recover_as_one_without_a_peer_does() -> None:
+    made = with_a_peer()
     made.lose("op0", 1)
     made.at -= 1
     made.lose("op0", 2, replica=1)
@@ -258,7 +258,7 @@ def test_a_crash_where_an_actor_ran_once_does_not_take_it() -> None:
 
 
 def test_who_was_promoted_first_is_said_by_the_clock_too() -> None:
-    made = with_a_fellow()
+    made = with_a_peer()
     made.lose("op0", 1)
     made.promote("op0", 2)
     made.promote("op0", 2)

@@ -199,7 +199,7 @@ def derivations(rerun: Rerun) -> list[Derivation]:
     return rerun.channel("sink-0")[1]
 
 
-def test_an_incarnation_that_did_the_same_as_its_fellow_is_not_executed_twice() -> None:
+def test_an_incarnation_that_did_the_same_as_its_peer_is_not_executed_twice() -> None:
     """It joined after two events, and whose copies of them the slice below takes does not matter."""
     processed = 0
 
@@ -252,7 +252,7 @@ def test_those_that_number_afresh_are_told_apart(numbering: Numbering) -> None:
     assert seqs == ([1_001, 1_002] if numbering is Numbering.FRESH else [1, 2])
 
 
-def test_one_that_stopped_short_is_no_copy_of_its_fellow() -> None:
+def test_one_that_stopped_short_is_no_copy_of_its_peer() -> None:
     made = Made(chain(Highest()), replicas=2)
     made.offer("a", 1, 2)
     made.start("op0", 1)

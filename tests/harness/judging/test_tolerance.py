@@ -185,7 +185,7 @@ def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -
 
 
 def hit_again(second: bool) -> tuple[Made, Scenario]:
-    """A replica is lost, and its fellow delivers again what was delivered; then the fellow is lost, perhaps."""
+    """A replica is lost, and its peer delivers again what was delivered; then the peer is lost, perhaps."""
     made = Made(chain(Log()), replicas=2)
     made.offer("a", 1, 2, 3, 4)
     for number in (1, 2):
@@ -214,7 +214,7 @@ def test_what_happened_before_a_tolerance_was_passed_is_judged_plainly(second: b
 
 
 def silent(*, opened: bool) -> Made:
-    """A replica has taken over a state, and opens its channel; it never says that it is in step, and its fellow is
+    """A replica has taken over a state, and opens its channel; it never says that it is in step, and its peer is
     lost much later."""
     made = Made(chain(Log()), replicas=2)
     made.start("op0", 1)
@@ -234,10 +234,10 @@ def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fellows_keep", "there_for", "passed"), [(True, 100_000, False), (False, 100_000, True), (True, 1_000, True)]
+    ("peers_keep", "there_for", "passed"), [(True, 100_000, False), (False, 100_000, True), (True, 1_000, True)]
 )
-def test_a_checkpoint_that_all_fellows_hold_shows_that_those_are_in_step_who_had_been_there(
-    fellows_keep: bool, there_for: int, passed: bool
+def test_a_checkpoint_that_all_peers_hold_shows_that_those_are_in_step_who_had_been_there(
+    peers_keep: bool, there_for: int, passed: bool
 ) -> None:
     made = Made(chain(Log()), replicas=2)
     made.start("op0", 1)
@@ -251,7 +251,7 @@ def test_a_checkpoint_that_all_fellows_hold_shows_that_those_are_in_step_who_had
         made.history(),
         Tolerance.ONE_IN_STEP,
         made.topology,
-        fellows_keep=made.topology.operator_slices if fellows_keep else (),
+        peers_keep=made.topology.operator_slices if peers_keep else (),
     )
     assert (found is not None) == passed
 

@@ -54,7 +54,7 @@ def test_one_that_is_silent_hears_and_is_not_heard_until_it_speaks() -> None:
     assert directory.announce("middle", 1, speaks=True) == []
 
 
-def test_fellows_hear_of_one_another_and_the_later_one_calls() -> None:
+def test_peers_hear_of_one_another_and_the_later_one_calls() -> None:
     directory = chain()
     directory.announce("middle", 1, speaks=True)
     told = directory.announce("middle", 2, speaks=False)
@@ -62,7 +62,7 @@ def test_fellows_hear_of_one_another_and_the_later_one_calls() -> None:
     assert [directory.calls(one) for one in told] == [False, True]
 
 
-def test_the_end_of_one_is_told_to_all_that_deal_with_it_and_to_its_fellows() -> None:
+def test_the_end_of_one_is_told_to_all_that_deal_with_it_and_to_its_peers() -> None:
     directory = chain()
     for slice_id in ("source", "middle", "sink"):
         directory.announce(slice_id, 1, speaks=True)

@@ -108,7 +108,7 @@ SUBJECTS = {name: make(word_count(1)) for name, make in SCHEMES.items()}
 
 
 def replica(scheme: str, incarnation: int = 2, initial: bool = False) -> OperatorSlice:
-    """A counter, just started beside its fellows."""
+    """A counter, just started beside its peers."""
     (spec,) = (spec for spec in SUBJECTS[scheme].specs if spec.slice_id == "count-0")
     counter = OperatorSlice(spec)
     counter.on(Start(incarnation, None, initial=initial))
@@ -151,7 +151,7 @@ def test_a_joiner_asks_for_the_state_once_its_channels_are_open_and_drops_what_t
     assert Ready() in effects
 
 
-def test_a_joiner_whose_fellow_dies_asks_the_next() -> None:
+def test_a_joiner_whose_peer_dies_asks_the_next() -> None:
     joiner = replica("active replication, three", 3)
     joiner.on(Reroute("count-0", 1))
     joiner.on(Reroute("count-0", 2))
@@ -185,7 +185,7 @@ def test_who_was_in_touch_before_says_again_what_was_on_its_way() -> None:
 
 
 def test_nobody_gives_its_state_before_those_upstream_know_it() -> None:
-    """Else the fellow could acknowledge, and so have dropped, what has not come to us."""
+    """Else the peer could acknowledge, and so have dropped, what has not come to us."""
     initial = replica("active replication", 1, initial=True)
     initial.on(Reroute("count-0", 2))
     assert sent(initial.on(Receive("count-0", Fetch(2))), Sync) == []
@@ -201,7 +201,7 @@ def test_a_channel_that_is_opened_before_the_standby_has_its_state_gets_all_of_i
     assert [event.seq for event in replayed.message.events] == [3, 4]  # type: ignore[attr-defined]
 
 
-def test_a_primary_whose_fellow_goes_before_it_confirms_goes_on_and_acknowledges_nothing() -> None:
+def test_a_primary_whose_peer_goes_before_it_confirms_goes_on_and_acknowledges_nothing() -> None:
     primary = replica("passive standby, hot", 1, initial=True)
     primary.on(Reroute("count-0", 2))
     opened(primary)
@@ -247,7 +247,7 @@ def test_a_silent_secondary_trims_its_log_only_by_what_the_primary_passes_on() -
     assert [event.seq for event in replayed.message.events] == [4, 5]  # type: ignore[attr-defined]
 
 
-def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_fellow() -> None:
+def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_peer() -> None:
     """Else a receiver that is quick to open it, and ahead of another, would have dropped what that needs."""
     initial, joiner = replica("active replication", 1, initial=True), replica("active replication")
     for one, other in ((initial, 2), (joiner, 1)):

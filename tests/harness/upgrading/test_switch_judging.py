@@ -111,7 +111,7 @@ def delivered(sink: str, batch: int, rows: Rows, incarnation: int) -> Delivered:
 
 
 def struck(bit: bool) -> FaultStruck:
-    bite = Bite(DRIVER, "lane-0", (DRIVER,), True, proof=Proof(3 if bit else 0, "files put back"))
+    bite = Bite(DRIVER, "worker-0", (DRIVER,), True, proof=Proof(3 if bit else 0, "files put back"))
     return FaultStruck(Stamp(10), 0, "crash", "driver#1 after commit-log 0", bite)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from streamproof.harness.certifying.attempts import Attempt
-from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.contracts.query import RunFolders
 from streamproof.harness.core.errors import InvalidOperator, ProcessDied, StreamproofError
 from streamproof.harness.upgrading.switching import go_on_in, put_back
@@ -16,8 +16,8 @@ Acts = Callable[[int, Path], StreamproofError | None]
 """What a life does: given its number and the checkpoint, it ends, or fails by this error."""
 
 
-class LaneOfOne:
-    """As much of a lane as a life is lived in."""
+class RecoveryWorkerOfOne:
+    """As much of a recovery worker as a life is lived in."""
 
     def __init__(self, home: Path, acts: Acts) -> None:
         self.folders = RunFolders("one", home / "sink", home / "checkpoint")
@@ -39,23 +39,23 @@ class LaneOfOne:
         """Of what it stores."""
 
 
-def lane(home: Path, acts: Acts) -> LaneOfOne:
-    return LaneOfOne(home / "lane", acts)
+def worker(home: Path, acts: Acts) -> RecoveryWorkerOfOne:
+    return RecoveryWorkerOfOne(home / "worker", acts)
 
 
 NO = InvalidOperator("[STATE_SCHEMA] no")
 
 
 def test_one_that_goes_on_lives_once(tmp_path: Path) -> None:
-    one = lane(tmp_path, lambda number, checkpoint: None)
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, lambda number, checkpoint: None)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert (one.lived, went.changed, went.left) == ([2], (), None)
 
 
 def test_one_that_fails_twice_from_the_same_files_is_not_tried_a_third_time(tmp_path: Path) -> None:
-    one = lane(tmp_path, lambda number, checkpoint: NO)
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, lambda number, checkpoint: NO)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert (one.lived, went.changed) == ([2, 3], ())
     assert [life.incarnation for life in (*went.life.before, went.life)] == [2, 3]
@@ -66,13 +66,13 @@ def test_what_the_first_start_has_left_is_there_for_the_next_and_is_kept(tmp_pat
         (checkpoint / "offsets" / "2").write_text("two")
         return NO
 
-    one = lane(tmp_path, acts)
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, acts)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert (one.lived, went.changed) == ([2, 3], ("checkpoint/offsets/2 (new)",))
     (one.folders.checkpoint / "offsets" / "2").unlink()
     assert went.left is not None
-    put_back(cast(Lane, one), went.left, tmp_path / "left")
+    put_back(cast(RecoveryWorker, one), went.left, tmp_path / "left")
     assert (one.folders.checkpoint / "offsets" / "2").read_text() == "two"
 
 
@@ -81,15 +81,15 @@ def test_one_that_changes_something_at_each_start_is_given_up_at_the_same_batch(
         (checkpoint / "offsets" / "1").write_text(f"by {number}")
         return NO
 
-    one = lane(tmp_path, acts)
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, acts)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert (one.lived, went.changed) == ([2, 3, 4], ("checkpoint/offsets/1 (changed)",))
 
 
 def test_one_that_fails_once_and_then_ends_has_gone_on(tmp_path: Path) -> None:
-    one = lane(tmp_path, lambda number, checkpoint: NO if number == 2 else None)
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, lambda number, checkpoint: NO if number == 2 else None)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert one.lived == [2, 3]
     assert went.life.failure is None
@@ -97,8 +97,8 @@ def test_one_that_fails_once_and_then_ends_has_gone_on(tmp_path: Path) -> None:
 
 
 def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
-    one = lane(tmp_path, lambda number, checkpoint: ProcessDied("no memory"))
-    went = go_on_in(cast(Lane, one), 2, tmp_path / "left")
+    one = worker(tmp_path, lambda number, checkpoint: ProcessDied("no memory"))
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert one.lived == [2]
     assert isinstance(went.life.failure, ProcessDied)
@@ -109,6 +109,6 @@ def test_a_setting_that_the_checkpoint_holds_otherwise_is_not_in_force(tmp_path:
         head = '{"batchWatermarkMs":0,"conf":{"spark.sql.shuffle.partitions":"2"}}'
         (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
 
-    went = go_on_in(cast(Lane, lane(tmp_path, acts)), 2, tmp_path / "left")
+    went = go_on_in(cast(RecoveryWorker, worker(tmp_path, acts)), 2, tmp_path / "left")
 
     assert went.kept == ("spark.sql.shuffle.partitions is 2, which the checkpoint holds, and not 3",)

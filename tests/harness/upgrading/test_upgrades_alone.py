@@ -42,8 +42,8 @@ from streamproof.scenarios.workloads import words
 OUTSIDE = OutsideEffect("file", "/data/x.db", "sinks.write:17")
 
 
-class LaneAlone:
-    """As much of a lane as two versions need that go on from no state: no crash point is passed."""
+class RecoveryWorkerAlone:
+    """As much of a recovery worker as two versions need that go on from no state: no crash point is passed."""
 
     def __init__(self, effects: Sequence[OutsideEffect] = (), values: Sequence[int] = (1, 1)) -> None:
         self.store = self
@@ -74,14 +74,14 @@ class LaneAlone:
 
 
 def tried_alone(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, lane: LaneAlone, query: Query | None = None, **more: Any
+    monkeypatch: pytest.MonkeyPatch, folder: Path, worker: RecoveryWorkerAlone, query: Query | None = None, **more: Any
 ) -> UpgradeRecord:
     query = query or query_word_count()
 
     def version(which: str) -> SimpleNamespace:
-        return SimpleNamespace(query=query, lives_in=lambda lane: setattr(lane, "which", which))
+        return SimpleNamespace(query=query, lives_in=lambda worker: setattr(worker, "which", which))
 
-    monkeypatch.setattr(upgrading._Upgrade, "_open", lambda self, stack, work: (version("old"), version("new"), lane))
+    monkeypatch.setattr(upgrading._Upgrade, "_open", lambda self, stack, work: (version("old"), version("new"), worker))
     monkeypatch.setattr(upgrading, "find_java", lambda: SimpleNamespace(version="17"))
     side = UpgradeSide(query)
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), **more)
@@ -89,16 +89,16 @@ def tried_alone(
 
 
 def test_the_first_life_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lane = LaneAlone()
-    tried_alone(monkeypatch, tmp_path, lane)
+    worker = RecoveryWorkerAlone()
+    tried_alone(monkeypatch, tmp_path, worker)
 
-    assert lane.watched == [("old", REFERENCES[0]), ("new", REFERENCES[0])]
+    assert worker.watched == [("old", REFERENCES[0]), ("new", REFERENCES[0])]
 
 
 def test_nothing_is_judged_where_a_version_keeps_something_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record = tried_alone(monkeypatch, tmp_path, LaneAlone([OUTSIDE]))
+    record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone([OUTSIDE]))
 
     assert record.exit_status is ExitStatus.UNKNOWN
     assert "the new version has effects outside of its folders" in record.unjudgeable
@@ -108,13 +108,13 @@ def test_nothing_is_judged_where_a_version_keeps_something_outside(
 def test_what_the_user_accepts_outside_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     query = replace(query_word_count(), accepts=["file /data/*"])
 
-    assert tried_alone(monkeypatch, tmp_path, LaneAlone([OUTSIDE]), query).unjudgeable == ""
+    assert tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone([OUTSIDE]), query).unjudgeable == ""
 
 
 def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record = tried_alone(monkeypatch, tmp_path, LaneAlone(values=(1, 2)))
+    record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone(values=(1, 2)))
 
     assert "another table each time" in record.unjudgeable
     assert record.exit_status is ExitStatus.UNKNOWN
@@ -123,13 +123,13 @@ def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_
 def test_the_settings_of_each_version_are_those_that_it_ran_with(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record = tried_alone(monkeypatch, tmp_path, LaneAlone())
+    record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone())
 
     assert [record.old.settings, record.new.settings] == [{"spark.which": "old"}, {"spark.which": "new"}]
 
 
 def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    record = tried_alone(monkeypatch, tmp_path, LaneAlone(), and_back=True)
+    record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone(), and_back=True)
 
     assert record.not_tried == ("rollback: all: the new version continues from no state with a committed batch",)
     assert record.exit_status is ExitStatus.UNKNOWN
@@ -141,7 +141,7 @@ def upgrade_at_work(monkeypatch: pytest.MonkeyPatch, folder: Path, asides: Mappi
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry())
     at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
     at_work.until = monotonic() + 60 * request.minutes
-    monkeypatch.setattr(at_work, "_aside", lambda lane, way, before, one, *, after: asides[after])
+    monkeypatch.setattr(at_work, "_aside", lambda worker, way, before, one, *, after: asides[after])
     return at_work
 
 
@@ -150,7 +150,7 @@ def tried(*of: Switched) -> list[Any]:
     return [upgrading._Tried(nothing, nothing, one) for one in of]
 
 
-BEFORE: Any = SimpleNamespace(lives_in=lambda lane: None)
+BEFORE: Any = SimpleNamespace(lives_in=lambda worker: None)
 FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
 WRONG, REFUSED = (
     Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=1, changed=("checkpoint/x",))
@@ -209,14 +209,14 @@ def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int],
     monkeypatch.setattr(
         at_work,
         "_enter",
-        lambda lane, way, version, crashed, mates, went: tried(
+        lambda worker, way, version, crashed, mates, went: tried(
             msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.life),))
         )[0],
     )
     states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
-    lane = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
+    worker = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
     found = at_work._go_on(
-        lane, Way.UPGRADE, BEFORE, states, None, lambda here, one: SimpleNamespace(life=here.batch, state=None)
+        worker, Way.UPGRADE, BEFORE, states, None, lambda here, one: SimpleNamespace(life=here.batch, state=None)
     )
     return [one.switched.crashes[0].batch for one in found]
 

@@ -32,7 +32,7 @@ class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
 
 
 class InSync(msgspec.Struct, frozen=True, tag="ready", array_like=True):
-    """Agent to manager: this incarnation is in step with its fellows."""
+    """Agent to manager: this incarnation is in step with its peers."""
 
     slice: str
     incarnation: int

@@ -1,4 +1,5 @@
-"""Tries crashes for real in a lane: kills the session and the process of the user's code while a point is held.
+"""Tries crashes for real in a recovery worker: kills the session and the process of the user's code while a point is
+held.
 
 The query runs there as it did when its points were found, one task at a time, and so it comes to the same ones: file
 operations and lines of code too, which no two runs on a cluster pass in one order. And a session is back in seconds.
@@ -27,74 +28,78 @@ from .attempts import Attempt, Death
 from .coming_back import LEAST
 from .conclusion import Planned
 from .killing import fault_of
-from .lane import Lane
 from .plan import Crash
-from .recovering import LaneCrash, live_on, offered, write_lane_run
+from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
+from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
 
-IN_LANES: Final = frozenset({Point.FILE, Point.LINE})
+IN_RECOVERY_WORKERS: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
 
 
-def is_of_lanes(planned: Planned) -> bool:
-    """Whether only a lane can carry it out; so it is where the power fails."""
-    return planned.crash.point in IN_LANES or planned.crash.lost is not None
+def is_of_recovery_workers(planned: Planned) -> bool:
+    """Whether only a recovery worker can carry it out; so it is where the power fails."""
+    return planned.crash.point in IN_RECOVERY_WORKERS or planned.crash.lost is not None
 
 
 @contextmanager
-def lane_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[Lane]:
+def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[RecoveryWorker]:
     """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
     fetch_agent()
     spark = supported(chosen_version(query.spark))
     with (
         SparkProcesses(name, work, EmbeddedOptions(workers=0), chosen_spark(query.spark)) as processes,
-        Lane(0, processes, query, query.batches(workload), work, spark, LEAST, journals=query.copyable) as lane,
+        RecoveryWorker(
+            0, processes, query, query.batches(workload), work, spark, LEAST, journals=query.copyable
+        ) as worker,
     ):
-        if lane.no_journal:
-            raise MissingTool(lane.no_journal)
-        lane.await_ready()
-        yield lane
+        if worker.no_journal:
+            raise MissingTool(worker.no_journal)
+        worker.await_ready()
+        yield worker
 
 
-class LaneKiller:
-    """Carries out schedules of a campaign in one of its lanes."""
+class RecoveryWorkerKiller:
+    """Carries out schedules of a campaign in one of its recovery workers."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, worker: RecoveryWorker) -> None:
+        self._worker = worker
 
     def __call__(
         self, folder: Path, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[Stamped]
     ) -> None:
         """Run the query under these crashes of the driver, and write the run down. Without reference runs, it has its
-        own. What it does not come to does not strike. Raises what went wrong with the lane."""
+        own. What it does not come to does not strike. Raises what went wrong with the recovery worker."""
         batches = request.query.batches(request.workload)
-        with self._lane.fed(request.query, batches):
+        with self._worker.fed(request.query, batches):
             before = [*offered(batches), *(references or self._run_references())]
             lives, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
             numbered = list(enumerate(lives, start=1))
-            write_lane_run(folder, request.named, self._lane, faults, strikes, before, numbered, request.seed)
+            write_recovery_worker_run(
+                folder, request.named, self._worker, faults, strikes, before, numbered, request.seed
+            )
 
-    def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[LaneCrash]]:
-        lane = self._lane
-        lane.store.clear()
+    def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[RecoveryWorkerCrash]]:
+        worker = self._worker
+        worker.store.clear()
         lives: list[Attempt] = []
-        strikes: list[LaneCrash] = []
+        strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):
-            life = lane.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
+            life = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
             lives.append(life)
             if life.death is None:
                 # It has come to its end, or has failed, without having passed the point.
                 return lives, strikes
-            strikes.append(_strike(lane, number, life.death))
-        last = live_on(lane, len(lives) + 1)
+            strikes.append(_strike(worker, number, life.death))
+        last = live_on(worker, len(lives) + 1)
         return [*lives, *last.before, last], strikes
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
         for actor in REFERENCES:
-            self._lane.store.clear()
-            life = self._lane.live(actor, actor, 1, watched=False)
+            self._worker.store.clear()
+            life = self._worker.live(actor, actor, 1, watched=False)
             if life.failure is not None:
                 raise InvalidOperator(f"without any fault: {life.failure}")
             found += life.records
@@ -109,6 +114,6 @@ def _at(crash: Crash) -> Callable[[Address], bool]:
     return is_it
 
 
-def _strike(lane: Lane, number: int, death: Death) -> LaneCrash:
-    bite = Bite(DRIVER, lane.name, (DRIVER,), True, gone=death.gone, pids=death.pids)
-    return LaneCrash(number, death.at, death.address, bite)
+def _strike(worker: RecoveryWorker, number: int, death: Death) -> RecoveryWorkerCrash:
+    bite = Bite(DRIVER, worker.name, (DRIVER,), True, gone=death.gone, pids=death.pids)
+    return RecoveryWorkerCrash(number, death.at, death.address, bite)

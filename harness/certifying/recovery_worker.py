@@ -1,10 +1,11 @@
-"""A lane: a warm session with one task slot, and folders of its own, in which a query lives one life after the other.
+"""A recovery worker: a warm session with one task slot, and folders of its own, in which a query lives one life after
+the other.
 
-In a life that is watched, every thread that comes to a crash point is held while it is noted. Where the lane's folders
-are mounted, every operation that changes them is such a point, and what was durable is made from their journal
-(`JournaledFolders`). Else it is copied while the point is held (`CopiedFolders`): nobody else writes meanwhile, since
-with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the background is switched
-off, and a store that changes all the same gives no state.
+In a life that is watched, every thread that comes to a crash point is held while it is noted. Where the recovery
+worker's folders are mounted, every operation that changes them is such a point, and what was durable is made from their
+journal (`JournaledFolders`). Else it is copied while the point is held (`CopiedFolders`): nobody else writes meanwhile,
+since with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the background is
+switched off, and a store that changes all the same gives no state.
 
 A life in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
 workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays.
@@ -58,7 +59,7 @@ from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
 from .attempts import Attempt, Death, Passed
-from .crash_states import CopiedFolders, LaneStore, NotQuiet
+from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
 from .seen_outside import of_any_run, written_elsewhere
@@ -66,7 +67,7 @@ from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
 LONGEST = 6
-"""How often its lane's patience a life may take that always gives a sign of work."""
+"""How often its recovery worker's patience a life may take that always gives a sign of work."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
@@ -85,7 +86,7 @@ _from_warm = msgspec.msgpack.Decoder(Warm)
 
 
 class _CurrentLife:
-    """The recorder of a lane: what comes belongs to the life that is lived now."""
+    """The recorder of a recovery worker: what comes belongs to the life that is lived now."""
 
     def __init__(self) -> None:
         self.life: Attempt | None = None
@@ -95,7 +96,7 @@ class _CurrentLife:
             self.life.records.append(Stamped(at, record))
 
     def log(self, entry: TimelineEntry) -> None:
-        """No fault strikes in a lane."""
+        """No fault strikes in a recovery worker."""
 
     def deployed(self, facts: Mapping[str, object]) -> None: ...
 
@@ -105,7 +106,7 @@ class _CurrentLife:
         return Stamp(records[-1].at if records else 0)
 
 
-class Lane:
+class RecoveryWorker:
     """Use it as a context manager. Its lives are lived one after the other."""
 
     def __init__(
@@ -122,7 +123,7 @@ class Lane:
     ) -> None:
         """`patience` is how long a life may give no sign of work, seconds. `watches_inside`: whether points inside
         Spark are seen. `journals`: whether its folders are to be mounted, where this machine can do that."""
-        self.name = f"lane-{number}"
+        self.name = f"worker-{number}"
         self._processes = processes
         self._query = query
         self._batches = batches
@@ -144,7 +145,7 @@ class Lane:
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
-        """Files that the JVM has written outside of the lane's folders in the current life."""
+        """Files that the JVM has written outside of the recovery worker's folders in the current life."""
         self._gateway: Mapping[str, str] | None = None
         self.ran: SparkRuns | None = None
         """What its lives have run on, as they say it, once there is one."""
@@ -166,7 +167,7 @@ class Lane:
         """Of its session, without those that hold secrets."""
         return {**_SETTINGS, **self._query.settings}
 
-    def __enter__(self) -> Lane:
+    def __enter__(self) -> RecoveryWorker:
         self._write_input()
         with ExitStack() as stack:
             self._mount(stack)
@@ -205,7 +206,7 @@ class Lane:
             else:
                 place = mounted.mount.resolve()
                 self.folders = RunFolders(label, place / "sink", place / "checkpoint")
-                self.store: LaneStore = JournaledFolders(mounted, self._server.token, self.name)
+                self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
                 return
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
@@ -259,7 +260,7 @@ class Lane:
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
         while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what
-        else went wrong with the lane itself.
+        else went wrong with the recovery worker itself.
         """
         if self._session.poll() is not None:
             self._start_anew()
@@ -519,7 +520,9 @@ class Lane:
         return self._batch
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
-        """In a lane, a session's JVM is that of its tasks as well, and what is sent from there counts as theirs."""
+        """In a recovery worker, a session's JVM is that of its tasks as well, and what is sent from there counts as
+        theirs.
+        """
         life, node = self._current.life, self._processes.node_of(pid, address)
         if life is None or node not in (self.name, f"{self.name}.life-{self._lives}"):
             return None
@@ -563,7 +566,7 @@ class Lane:
         return Death(address, at, pids, all(proof.gone for proof in proofs))
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
-        raise OwnFailure("a fault struck in a lane, where none does")
+        raise OwnFailure("a fault struck in a recovery worker, where none does")
 
 
 def _in_task(held: HeldPoint) -> bool:
