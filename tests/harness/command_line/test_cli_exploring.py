@@ -40,7 +40,33 @@ ProcessPoolExecutor.shutdown = interrupted_again
 main()
 """
 
+SMALL = "user_small:mine"
+SMALL_WORLD = """
+from streamproof import *
+
+class Count(Operator):
+    def initial_state(self):
+        return {}
+
+    def process(self, event, state):
+        state[event.key] = state.get(event.key, 0) + 1
+        return [(event.key, str(state[event.key]))]
+
+def mine():
+    edges = (Edge("source", "count"), Edge("count", "sink"))
+    counting = Topology("count", {"count": Stage(Count())}, edges)
+    subject = passive_replication(counting, checkpoint_every=events(2))
+    return Scenario(subject, numbered(events=4), claims=[rollback_recovery()])
+"""
+
 pytestmark = pytest.mark.usefixtures("here")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A scenario of one operator: all its pairs of crashes take a second."""
+    (tmp_path / "user_small.py").write_text(SMALL_WORLD)
+    return SMALL
 
 
 def test_a_search_that_finds_nothing_ends_in_0(ask: Ask, tmp_path: Path) -> None:
@@ -113,8 +139,8 @@ def test_a_scenario_of_ones_own_is_searched_on_several_cores(ask: Ask, tmp_path:
     assert ask("replay", "counterexample.json").status == 1
 
 
-def test_every_pair_of_a_short_input_is_tried(ask: Ask) -> None:
-    document = ask("explore", SOUND, "--pairs", "--events", 1, "--jobs", 2, "--json").document
+def test_every_pair_of_a_short_input_is_tried(ask: Ask, small: str) -> None:
+    document = ask("explore", small, "--pairs", "--events", 1, "--jobs", 2, "--json").document
     assert document["exhausted"]
     assert document["schedules"] > 200
     assert document["verdicts"]["VIOLATED"] == 0
@@ -125,8 +151,8 @@ def test_every_pair_of_a_short_input_is_tried(ask: Ask) -> None:
     assert pairs["tried"] == document["schedules"] - singles
 
 
-def test_an_exhausted_search_says_what_it_proves_and_what_it_does_not(ask: Ask) -> None:
-    document = ask("explore", SOUND, "--exhaust", "--events", 1, "--jobs", 2, "--json").document
+def test_an_exhausted_search_says_what_it_proves_and_what_it_does_not(ask: Ask, small: str) -> None:
+    document = ask("explore", small, "--exhaust", "--events", 1, "--jobs", 2, "--json").document
     single, pair = document["exhausted_levels"]
     assert document["exhausted"]
     assert single["addresses"] == document["addresses"]["exist"] == document["addresses"]["struck"]
@@ -144,22 +170,8 @@ def test_an_exhausted_search_says_what_it_proves_and_what_it_does_not(ask: Ask) 
     assert any("pauses" in what for what in document["not_covered"])
 
 
-def test_a_small_world_is_exhausted_and_its_claim_holds(ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "user_exhausted.py").write_text(
-        "from streamproof import *\n"
-        "class Count(Operator):\n"
-        "    def initial_state(self):\n"
-        "        return {}\n"
-        "    def process(self, event, state):\n"
-        "        state[event.key] = state.get(event.key, 0) + 1\n"
-        "        return [(event.key, str(state[event.key]))]\n"
-        "def mine():\n"
-        "    edges = (Edge('source', 'count'), Edge('count', 'sink'))\n"
-        "    counting = Topology('count', {'count': Stage(Count())}, edges)\n"
-        "    subject = passive_replication(counting, checkpoint_every=events(2))\n"
-        "    return Scenario(subject, numbered(events=4), claims=[rollback_recovery()])\n"
-    )
-    answer = ask("explore", "user_exhausted:mine", "--exhaust", "--events", 4, "--jobs", 1, "--json")
+def test_a_small_world_is_exhausted_and_its_claim_holds(ask: Ask, small: str) -> None:
+    answer = ask("explore", small, "--exhaust", "--events", 4, "--jobs", 1, "--json")
     document = answer.document
     single, pair = document["exhausted_levels"]
     assert (answer.status, answer.err, document["exit_status"]) == (0, "", 0)
@@ -198,7 +210,7 @@ def test_a_search_that_could_not_exhaust_says_how_far_it_came(ask: Ask) -> None:
     assert "\n  left out   other delays" in some.out
 
 
-def test_pairs_are_counted_out_of_those_that_exist(ask: Ask) -> None:
+def test_pairs_are_counted_out_of_those_that_exist(ask: Ask, small: str) -> None:
     assert "\n  pairs      " not in ask("explore", SOUND, "--schedules", 5, "--events", 4, "--jobs", 1).out
     some = ask("explore", SOUND, "--pairs", "--schedules", 300, "--events", 4, "--jobs", 1)
     found = re.search(r"\n  pairs      (\d+) of about ([\d,]+), all that begin at (\d+) of (\d+) addresses", some.out)
@@ -206,7 +218,7 @@ def test_pairs_are_counted_out_of_those_that_exist(ask: Ask) -> None:
     tried, exist, through, firsts = (int(number.replace(",", "")) for number in found.groups())
     assert 0 < tried < 300 < exist
     assert 0 < through < firsts
-    every = ask("explore", SOUND, "--pairs", "--events", 1, "--jobs", 1)
+    every = ask("explore", small, "--pairs", "--events", 1, "--jobs", 1)
     assert re.search(r"\n  pairs      all [\d,]+ that leave different worlds behind\n", every.out)
 
 

@@ -91,7 +91,7 @@ def test_a_branch_of_every_scheme_is_a_whole_run(case: str) -> None:
     as_whole_runs(Bench(scenario, REGISTRY, seed=5, options=options_of(world, scenario)))
 
 
-@pytest.mark.parametrize("mutant", long_but_for(MUTANTS[::3], MUTANTS), ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", long_but_for(MUTANTS[::9], MUTANTS), ids=lambda mutant: mutant.name)
 def test_a_branch_of_every_mutant_is_a_whole_run(mutant: BrokenScheme) -> None:
     home = REGISTRY.scenario(mutant.on).scenario
     assert isinstance(home.subject, SchemeSubject)
@@ -119,7 +119,7 @@ def test_a_branch_with_a_mechanism_of_a_user_is_a_whole_run(careful: bool) -> No
     as_whole_runs(Bench(Scenario(subject, numbered(events=32, batch=4)), REGISTRY, seed=5))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", long_but_for(SPREAD, CASES))
 def test_what_is_drawn_on_the_way_is_a_whole_run_under_what_was_drawn(case: str) -> None:
     """The schedule that is kept of it says all: it is the same from the beginning, with no drawing."""
     scenario = scenario_of(case)
@@ -195,7 +195,7 @@ def test_whatever_disturbs_a_world_is_put_back_with_it(case: str) -> None:
     scenario = scenario_of(case)
     bench = Bench(scenario, REGISTRY, seed=5)
     plan = RandomSchedules(5, 40, kinds=tuple(SIMULATED))
-    for piece in range(40):
+    for piece in range(10):
         (trial,) = plan.trials(bench, piece)
         recorder = MemoryRecorder()
         run = Run("captured", scenario, trial.seed, recorder, KINDS, None)
