@@ -45,8 +45,8 @@ class Why(StrEnum):
 
 
 _SENTENCES = {
-    Why.NOT_REPEATED: "run again, the simulator leaves another history: {about}. The record was altered, or streamproof "
-    "or the scenario's code is not what made it, or that code rests on more than its input and its states",
+    Why.NOT_REPEATED: "run again, the simulator leaves another history: {about}. The record was altered, or "
+    "streamproof or the scenario's code is not what made it, or that code rests on more than its input and its states",
     Why.BEYOND: "this goes beyond what is claimed: {about}",
     Why.REMEMBERED: "something survives a crash that only the simulator lets survive: {about}",
     Why.UNTRIED: "this was not tried: {about}",

@@ -107,7 +107,7 @@ def _tells(entry: TimelineEntry) -> bool:
 
 
 def _shown(one: Stamped | TimelineEntry) -> str:
-    what = one.record if isinstance(one, Stamped) else one
-    who = whose(what) if isinstance(one, Stamped) else ""
-    tag = str(type(what).__struct_config__.tag)
+    if not isinstance(one, Stamped):
+        return str(type(one).__struct_config__.tag)
+    tag, who = str(type(one.record).__struct_config__.tag), whose(one.record)
     return f"{tag} of {who}" if who else tag
