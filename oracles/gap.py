@@ -19,7 +19,7 @@ from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
-from ..harness.recording.records import Changed
+from ..harness.recording.records import Changed, Opened, Taken
 
 OPENS_WITHIN_SIMULATED = ms(20)
 """After its start a slice has opened its channels by then on virtual time, where a message takes some milliseconds at
@@ -55,7 +55,21 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     rolled_back = list(_rolled_back(reexecution, every, changes)) if gone else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
+    if gone and not found and (why := case.analysis(unopened)):
+        return unknown(guarantee, collation.observables, Reason(Why.UNJUDGEABLE, why))
     return decide(case, guarantee, found, _holds(case), goes_on=True)
+
+
+def unopened(case: Case) -> str:
+    """Who took from a channel, and is not on record to have opened it: then nobody knows where its gap ends. In words;
+    empty where there is none."""
+    history = case.history
+    opened = {(o.slice, o.incarnation, o.downstream, o.downstream_incarnation) for o in history.each(Opened)}
+    for t in history.each(Taken):
+        if (t.upstream, t.upstream_incarnation, t.slice, t.incarnation) not in opened:
+            sender, receiver = f"{t.upstream}#{t.upstream_incarnation}", f"{t.slice}#{t.incarnation}"
+            return f"{receiver} took from {sender}, and when it opened that channel is not on record"
+    return ""
 
 
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:

@@ -66,9 +66,10 @@ def _judged_or_recorded(folder: Path, registry: Registry) -> tuple[Description, 
     from ..recording.folder import read_description, read_history
     from ..reporting.html.recorded import as_recorded
     from ..running.judgement import judge_folder
+    from .clusters import cluster_again
 
     try:
-        return *judge_folder(folder, registry), ""
+        return *judge_folder(folder, registry, cluster_again), ""
     except (NotImportable, ScenarioChanged, UnknownName) as error:
         description, history = read_description(folder), read_history(folder)
         recorded = as_recorded(description, history, folder)

@@ -14,6 +14,8 @@ class Why(StrEnum):
     """The record does not explain itself, so it cannot be trusted to be judged."""
     UNREPEATABLE = "unrepeatable"
     """The operators do not give the same every time, so nothing can be executed again."""
+    NOT_REPEATED = "not-repeated"
+    """Run again in the simulator, it leaves another history than is on record."""
     REMEMBERED = "remembered"
     """The simulator's crashes have not taken all that the subject's code remembers."""
     INCOMPLETE = "incomplete"
@@ -43,6 +45,8 @@ class Why(StrEnum):
 
 
 _SENTENCES = {
+    Why.NOT_REPEATED: "run again, the simulator leaves another history: {about}. The record was altered, or "
+    "streamproof or the scenario's code is not what made it, or that code rests on more than its input and its states",
     Why.BEYOND: "this goes beyond what is claimed: {about}",
     Why.REMEMBERED: "something survives a crash that only the simulator lets survive: {about}",
     Why.UNTRIED: "this was not tried: {about}",

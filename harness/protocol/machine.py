@@ -209,10 +209,11 @@ class Machine:
     def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `speaker` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        if self.spec.numbers_rise[up]:
+        first, last = events[0].seq, events[-1].seq
+        # Numbers that rise need so much room: what comes in another order is noted as it comes.
+        if self.spec.numbers_rise[up] and last - first >= len(events) - 1:
             # As `note`: this is done for every batch.
-            taken = Taken(slice_id, incarnation, up, speaker, events[0].seq, events[-1].seq, len(events))
-            self.effects.append(Note(taken))
+            self.effects.append(Note(Taken(slice_id, incarnation, up, speaker, first, last, len(events))))
         else:
             for event in events:
                 self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))

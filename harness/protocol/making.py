@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..core.errors import OwnFailure
+from ..core.error_text import described_error
+from ..core.errors import InvalidScheme, OwnFailure, StreamproofError
 from ..core.model import Event, Role
 from .blaming import blamed
 from .coordinator import CoordinatorMachine, CoordinatorSpec
@@ -15,6 +16,7 @@ from .operator import OperatorSlice
 from .sink import SinkSlice
 from .source import SourceSlice
 from .spec import SliceSpec
+from .stores import STORE_METHODS, CheckpointStore
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,35 @@ def make_machine(spec: SliceSpec, feed: Feed | None = None) -> Machine:
 
 
 def wrapped(machine: Machine) -> Slice:
-    """A machine in whatever its spec puts around it."""
-    if machine.spec.wrap is None:
+    """A machine in whatever its spec puts around it. Raises InvalidScheme where that is no slice."""
+    wrap = machine.spec.wrap
+    if wrap is None:
         return machine
     with blamed(machine.spec):
-        return machine.spec.wrap(machine)
+        found = wrap(machine)
+    if not callable(getattr(found, "on", None)):
+        raise InvalidScheme(
+            f"what is put around {machine.spec.slice_id} ({_named(wrap)}) returned {found!r}, and no slice; return the "
+            "machine, or what passes on to it what it is given"
+        )
+    return found
+
+
+def store_within(wrap: Callable[[CheckpointStore], CheckpointStore], store: CheckpointStore) -> CheckpointStore:
+    """A store in whatever a subject puts around it. Raises InvalidScheme where that fails, or is no store."""
+    try:
+        found = wrap(store)
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidScheme(f"wrap_store ({_named(wrap)}) failed: {described_error(error)}") from error
+    lacking = next((name for name in STORE_METHODS if not callable(getattr(found, name, None))), "")
+    if lacking:
+        raise InvalidScheme(
+            f"wrap_store ({_named(wrap)}) returned {found!r}, which has no {lacking}(); return a CheckpointStore"
+        )
+    return found
+
+
+def _named(wrap: object) -> str:
+    return str(getattr(wrap, "__qualname__", type(wrap).__qualname__))

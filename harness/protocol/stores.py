@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -72,6 +72,13 @@ class CheckpointStore(DurableStore, Protocol):
 
         Raises StorageRefused when the disk does not give them.
         """
+
+
+STORE_METHODS: Final = (
+    *("quiesce", "capture", "restore"),
+    *("fence", "version", "drop", "write", "append", "items"),
+)
+"""What whoever is given a store calls."""
 
 
 def put(store: CheckpointStore, what: Checkpoint | Items) -> bool:

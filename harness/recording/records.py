@@ -7,10 +7,15 @@ it made them; that order is what re-execution follows.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from ..core.errors import InvalidOperator
 from ..core.model import Event, Value
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+"""Checked where a record is read."""
 
 
 class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):
@@ -24,11 +29,11 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     """An incarnation of a slice began, blank (`restored` is None) or from (incarnation, number) of a checkpoint."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     restored: tuple[int, int] | None
-    next_seq: int
+    next_seq: Count
     """The number that its next output will carry."""
-    replica: int = 0
+    replica: Count = 0
     seed: int = 0
     """Of its random draws."""
 
@@ -38,35 +43,35 @@ class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
     timestamp vector, numbering and output log. What it had taken before counts no more."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     checkpoint: tuple[int, int]
     """The incarnation that took it, and its number."""
-    next_seq: int
+    next_seq: Count
 
 
 class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
     """From now on this replica could take over from the others of its slice without loss, and the manager knows it."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
 
 
 class Promoted(msgspec.Struct, frozen=True, tag="promoted", array_like=True):
     """A replica that stood by speaks for its slice from now on."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
     """A slice heard that a receiver has opened its channel, and wants what comes after number `after`."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     downstream: str
-    downstream_incarnation: int
-    after: int
-    next_seq: int
+    downstream_incarnation: Count
+    after: Count
+    next_seq: Count
     """The number of the first output that had not been made yet."""
 
 
@@ -74,19 +79,19 @@ class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
     """A slice took `count` events, numbered `first` to `last`, from a channel, after its filter."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     upstream: str
-    upstream_incarnation: int
-    first: int
-    last: int
-    count: int
+    upstream_incarnation: Count
+    first: Count
+    last: Count
+    count: Count
 
 
 class Closed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
     """An epoch ended for a slice: of what it had taken so far, its operator made what it makes at the end of one."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     epoch: int
 
 
@@ -94,7 +99,7 @@ class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
     """A timer of an operator's fired: of what it had taken so far, it made what it makes then."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     at: int
     """The event time that was due, or what the node's clock showed, in ms."""
     time: int
@@ -105,39 +110,39 @@ class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
 
 class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array_like=True):
     slice: str
-    incarnation: int
-    number: int
+    incarnation: Count
+    number: Count
 
 
 class PartialTaken(msgspec.Struct, frozen=True, tag="partial-taken", array_like=True):
     """The checkpoint with this number, which is taken now, holds of the state only what has changed."""
 
     slice: str
-    incarnation: int
-    number: int
+    incarnation: Count
+    number: Count
 
 
 class Compensated(msgspec.Struct, frozen=True, tag="compensated", array_like=True):
     """An operator made up for what its recovery could not restore, which moved the state by at most `missing`."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     missing: float
 
 
 class CheckpointDurable(msgspec.Struct, frozen=True, tag="checkpoint-durable", array_like=True):
     slice: str
-    incarnation: int
-    number: int
+    incarnation: Count
+    number: Count
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
     """A slice refused a message of a replaced incarnation (fencing)."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     peer: str
-    peer_incarnation: int
+    peer_incarnation: Count
     message: str
 
 
@@ -145,7 +150,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     """A slice has seen the end of its input, and has said so downstream. Noted again when it hears it from more."""
 
     slice: str
-    incarnation: int
+    incarnation: Count
     inputs: dict[str, list[int]]
     """Upstream slice -> its incarnations from which the end was heard."""
 
@@ -155,12 +160,12 @@ class Worked(msgspec.Struct, frozen=True, tag="worked", array_like=True):
     end of its input, where there is anything to say."""
 
     slice: str
-    incarnation: int
-    dropped: int
+    incarnation: Count
+    dropped: Count
     """Events that its duplicate filter dropped."""
-    waited: int
+    waited: Count
     """Times that its merge held what had come in, since another channel could bring what comes before it."""
-    trimmed: int
+    trimmed: Count
     """Batches that were dropped from its output logs, since nobody will ask for them any more."""
 
 
@@ -173,8 +178,8 @@ class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
 
     sink: str
     channel: str
-    incarnation: int
-    position: int
+    incarnation: Count
+    position: Count
     rows: list[Event]
 
 
@@ -183,7 +188,7 @@ class EmptyBatch(msgspec.Struct, frozen=True, tag="empty-batch", array_like=True
 
     sink: str
     channel: str
-    incarnation: int
+    incarnation: Count
     batch: int
 
 
@@ -192,7 +197,7 @@ class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
     one for each that processes."""
 
     actor: str
-    incarnation: int
+    incarnation: Count
     rows: dict[str, Value]
 
 
@@ -200,7 +205,7 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """What Spark said of a micro-batch of a query, at the end of the life that ran it."""
 
     actor: str
-    incarnation: int
+    incarnation: Count
     batch: int
     rows: int
     """Of its input."""
@@ -221,7 +226,7 @@ class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):
 
     actor: str
     """The coordinator."""
-    incarnation: int
+    incarnation: Count
     what: str
     """A word of the scheme's, such as "complete"."""
     details: dict[str, Value] = {}
@@ -233,12 +238,12 @@ class Changed(msgspec.Struct, frozen=True, tag="changed", array_like=True):
 
     actor: str
     """The coordinator."""
-    incarnation: int
+    incarnation: Count
     member: str
     """The slice."""
-    number: int
+    number: Count
     """Of the change, among those of this slice: from 1."""
-    since: int
+    since: Count
     """So many inputs make up the state of the slice, of every incarnation and replica alike, where it begins to hold:
     it holds for all that comes after them."""
     settings: dict[str, Value]
@@ -249,10 +254,10 @@ class Adopted(msgspec.Struct, frozen=True, tag="adopted", array_like=True):
     """An incarnation of a slice goes by a change from now on."""
 
     slice: str
-    incarnation: int
-    number: int
+    incarnation: Count
+    number: Count
     """Of the change."""
-    position: int
+    position: Count
     """How many inputs make up its state."""
 
 

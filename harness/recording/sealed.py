@@ -30,6 +30,7 @@ _value = msgspec.json.decode
 _ALIKE = frozenset({*PLAIN, float})
 """Types of values that nobody can change, so that one stands for all that are the same."""
 _KINDS: tuple[type[Record], ...] = get_args(Record)
+_STEPS = pa.array([str(kind.__struct_config__.tag) for kind in _KINDS if kind not in (Offered, Delivered)])
 
 Numbered = tuple[int, Stamped]
 """A record and its place in the history."""
@@ -123,15 +124,24 @@ class SealedRecords(StreamedRecords):
 
     def _batches(self, name: str) -> Iterator[dict[str, pa.Array]]:
         for batch in self._file(name).iter_batches(_ROWS, use_threads=False):
+            _check_whole(batch.columns)
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _steps(self, kinds: Iterable[type[Record]]) -> Iterator[Numbered]:
         wanted = pa.array(sorted(str(kind.__struct_config__.tag) for kind in kinds))
         for batch in self._file("steps").iter_batches(_ROWS, use_threads=False):
+            _check_whole(batch.columns)
+            if not pc.all(pc.is_in(batch.column("kind"), _STEPS)).as_py():
+                raise ValueError("there is a step of no kind")
             chosen = batch.filter(pc.is_in(batch.column("kind"), wanted))
-            numbers, times, fields = (chosen.column(name).to_pylist() for name in ("n", "at", "fields"))
-            for n, at, text in zip(numbers, times, fields, strict=True):
-                yield n, Stamped(at, _step(text))
+            numbers, times, kinds_of, fields = (
+                chosen.column(name).to_pylist() for name in ("n", "at", "kind", "fields")
+            )
+            for n, at, kind, text in zip(numbers, times, kinds_of, fields, strict=True):
+                record = _step(text)
+                if type(record).__struct_config__.tag != kind:
+                    raise ValueError(f"record {n:,} is said to be {kind!r}, and is not")
+                yield n, Stamped(at, record)
 
     def _offered(self) -> Iterator[Numbered]:
         for n, at, (source,), events in self._records("offered", "source"):
@@ -175,6 +185,12 @@ class SealedRecords(StreamedRecords):
 
 _TEXTS = frozenset({"sink", "channel", "source"})
 _NOT_ONE = "the rows of record {:,} are not of one record"
+
+
+def _check_whole(columns: Iterable[pa.Array]) -> None:
+    """Raises ValueError where something is not said."""
+    if any(column.null_count for column in columns):
+        raise ValueError("a value is missing")
 
 
 def _check_alike(numbers: NDArray[Any], columns: Iterable[pa.Array]) -> None:

@@ -86,7 +86,7 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
         n = -1
         for stamped in records:
             at, record = stamped.at, stamped.record
-            if not _leaves_rows(record):
+            if not leaves_rows(record):
                 continue
             n += 1
             match record:
@@ -111,7 +111,7 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
         raise StorageFailed(f"cannot seal the records in {folder}: {error.strerror or error}") from error
 
 
-def _leaves_rows(record: Record) -> bool:
+def leaves_rows(record: Record) -> bool:
     """Nothing is known of one that offers or delivers nothing; what is numbered has no gaps."""
     match record:
         case Offered(events=rows) | Delivered(rows=rows):

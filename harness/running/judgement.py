@@ -30,6 +30,7 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from .determinism import EVENTS, Determinism, beginning, examine
 from .fed import check_fed
+from .repeating import MakesCluster, why_not_repeated
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,18 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
         return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNREPEATABLE, determinism.differs))
 
     verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
+    return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
+
+
+def _as_far_as_repeated(judgement: Judgement, differs: str) -> Judgement:
+    """Nothing is known of a run that comes to something else when it is made again."""
+    if not differs:
+        return judgement
+    reason = Reason(Why.NOT_REPEATED, differs)
+    verdicts, broken = (
+        tuple(unknown(one.guarantee, one.observables, reason) for one in some)
+        for some in (judgement.verdicts, judgement.broken)
+    )
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
@@ -261,9 +274,12 @@ def not_come(schedule: Sequence[object], history: History) -> str:
     return ""
 
 
-def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, Judgement]:
+def judge_folder(
+    path: Path, registry: Registry, cluster_of: MakesCluster | None = None
+) -> tuple[Description, History, Judgement]:
     """Judge a run folder again, by the claims on record. A scheme's operators come from where the run had them; of a
-    query, the record says all.
+    query, the record says all. With `cluster_of`, which makes the cluster that a record tells of, a run of the
+    simulator is made again, and where it leaves another history, every verdict is UNKNOWN.
 
     Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, ScenarioChanged,
     NotImportable or UnknownName where the scenario is another now or cannot be found.
@@ -295,7 +311,10 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     determinism = examine_operators(scenario, beginning(history), description.origin)
-    return description, history, judge_history(scenario, history, registry.oracles, virtual, determinism)
+    judgement = judge_history(scenario, history, registry.oracles, virtual, determinism)
+    if cluster_of is not None and not determinism.differs:
+        judgement = _as_far_as_repeated(judgement, why_not_repeated(path, description, history, registry, cluster_of))
+    return description, history, judgement
 
 
 def collate_query(path: Path, description: Description, history: History) -> CollatedQuery:

@@ -31,9 +31,10 @@ from ..install.spark_choice import chosen_python
 from ..judging.oracle import Oracle
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import VERSION, Description, RunFolder, read_history, write_json
-from ..recording.history import Aborted, History
+from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
 from ..recording.records import Stamped
+from .carrying_out import carry_out
 from .determinism import beginning
 from .failed_oracles import kept
 from .judgement import Judgement, examine_operators, judge_history
@@ -99,7 +100,7 @@ def run_named(
             patience,
             carriers,
         )
-        _carry_out(run, cluster)
+        carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)
     determinism = examine_operators(named.scenario, beginning(history), _makes(named, registry))
@@ -143,27 +144,9 @@ def run_in_memory(
 ) -> tuple[History, Judgement]:
     """Run a scenario without leaving anything behind: for exploration and tests, in the simulator."""
     recorder = MemoryRecorder()
-    _carry_out(Run("in-memory", scenario, seed, recorder, kinds, None), cluster)
+    carry_out(Run("in-memory", scenario, seed, recorder, kinds, None), cluster)
     history = recorder.history()
     return history, judge_history(scenario, history, oracles, cluster.virtual_time)
-
-
-def _carry_out(run: Run, cluster: Cluster) -> None:
-    try:
-        with cluster.deploy(run) as deployment:
-            deployment.prepare()
-            deployment.start()
-            if not deployment.drained(run.scenario.deadline) and not deployment.stalled:
-                run.recorder.log(
-                    Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}", deployment.silent())
-                )
-            deployment.stop()
-    except StreamproofError as error:
-        run.recorder.log(Aborted(run.recorder.latest, f"{type(error).__name__}: {error}"))
-        raise
-    except KeyboardInterrupt:
-        run.recorder.log(Aborted(run.recorder.latest, "interrupted by the user"))
-        raise
 
 
 def new_run_id(name: str) -> str:

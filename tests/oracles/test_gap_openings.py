@@ -7,8 +7,10 @@ import pytest
 from handmade import Log, Made, Pass, chain
 from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.spec import Numbering
+from streamproof.harness.recording.records import Opened
 
 
 def interrupted() -> Made:
@@ -151,3 +153,14 @@ def test_what_a_crash_may_take_back_is_bounded(interval: int, status: Status) ->
     assert found.status is status
     assert [tally.anomaly for tally in found.anomalies] == ([Anomaly.STATE_ROLLBACK] if found.anomalies else [])
     assert made.verdict(AMNESIA).status is Status.HOLDS
+
+
+def test_a_gap_of_which_nobody_knows_where_it_ends() -> None:
+    made = taking(interrupted(), 7, 10)
+    made.keep("op0", 2)
+    assert made.verdict(gap_recovery(events(10))).status is Status.HOLDS
+    made.records[:] = [stamped for stamped in made.records if not isinstance(stamped.record, Opened)]
+    verdict = made.verdict(gap_recovery(events(10)))
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
+    assert "when it opened that channel is not on record" in verdict.reason

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from handmade import Log, Made, Pass, chain
 from simulation import scenario_of
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import (
     AMNESIA,
@@ -21,13 +24,21 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.protocol.effects import Effect, Input, Receive
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.merging import Merge, sequencer
+from streamproof.harness.protocol.messages import Batch
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import NodeGone, Stamp
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
+from streamproof.reference_impls.mutants.twists import twisted
+from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.upstream_backup import horizon, upstream_backup
+from streamproof.scenarios.trace import trace
 from streamproof.scenarios.windows import WindowedCount
+from streamproof.scenarios.workloads import numbered
 from verdicts_of import run
 
 
@@ -194,3 +205,20 @@ def test_the_last_visible_input_counts() -> None:
     assert verdict.status is Status.VIOLATED
     assert any("had taken input b-0 #1 as number 2" in e.what for t in verdict.anomalies for e in t.sample)
     assert made.verdict(GAP).status is not Status.HOLDS
+
+
+def reversing(machine: Slice, given: Input) -> list[Effect]:
+    """One batch comes in another order than it was sent."""
+    if isinstance(given, Receive) and isinstance(given.message, Batch) and given.message.events[0].seq == 21:
+        given = Receive(given.neighbour, msgspec.structs.replace(given.message, events=given.message.events[::-1]))
+    return machine.on(given)
+
+
+def test_a_batch_whose_events_come_in_reverse() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    subject = replace(subject, wraps={Role.OPERATOR: twisted(reversing)})
+    scenario = Scenario(subject, numbered(events=60, batch=10))
+    registry = Registry()
+    _, judgement = run_in_memory(scenario, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+    (verdict,) = judgement.verdicts
+    assert Anomaly.REORDERED_OUTPUT in {tally.anomaly for tally in verdict.anomalies}

@@ -37,6 +37,7 @@ def judge_command(
     from ...running.judgement import judge_folder
     from ...running.run import write_verdicts
     from ...upgrading.record import is_upgrade
+    from ..clusters import cluster_again
     from ..documents import run_document
 
     if is_upgrade(folder):
@@ -44,7 +45,7 @@ def judge_command(
     if is_certificate(folder):
         return _judge_certificate(folder, as_json)
     with working(f"judging {folder}"):
-        description, history, judgement = judge_folder(folder, registered())
+        description, history, judgement = judge_folder(folder, registered(), cluster_again)
     # What a certificate lists must stay as it is.
     if not in_use(folder) and not is_certificate(folder.resolve().parent.parent):
         # A folder that cannot be written can be judged all the same.

@@ -10,6 +10,7 @@ from ...core.model import Role
 from ...core.quantities import Duration
 from ...core.schedule import Fault
 from ...protocol.controller import Controller
+from ...protocol.making import store_within
 from ...protocol.stores import CheckpointStore, MemoryStore
 from ...recording.history import Stamp
 from .network import Network
@@ -38,7 +39,7 @@ class SimulatedDeployment:
             specs,
             subject.replicas,
             subject.speaking,
-            subject.wrap_store(store or MemoryStore()),
+            store_within(subject.wrap_store, store or MemoryStore()),
             batches,
             run.scenario.workload.stretch,
             options.interval(run.scenario.workload),

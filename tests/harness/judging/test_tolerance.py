@@ -19,9 +19,11 @@ from streamproof.harness.core.guarantees import (
     precise_recovery,
 )
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
-from streamproof.harness.judging.tolerance import Tolerance, beyond
-from streamproof.harness.recording.history import Drained, NodeGone, Stamp
+from streamproof.harness.judging.tolerance import Tolerance, beyond, until
+from streamproof.harness.recording.history import Drained, History, NodeGone, Placed, Stamp
+from streamproof.harness.recording.records import InStep, Opened, Restored, Stamped, Started
 from streamproof.harness.running.judgement import judge_claims, judge_history
+from streamproof.scenarios.order import order
 from streamproof.scenarios.workloads import numbered
 
 
@@ -267,3 +269,23 @@ def test_one_failure_may_hit_several_at_once_and_no_second_one_follows() -> None
     made.start("op0", 2)
     made.lose("op0", 2)
     assert why(made, Tolerance.ONE) == "op0-0 lost #2 after another failure"
+
+
+def test_until_a_moment_is_before_it() -> None:
+    records = [Stamped(at, InStep("op0-0", at)) for at in (1, 2, 3)]
+    found = until(History(records, [Drained(Stamp(at)) for at in (1, 2, 3)]), 2)
+    assert ([stamped.at for stamped in found.records], [entry.stamp.at for entry in found.timeline]) == ([1], [1])
+    assert not found.sealed
+
+
+@pytest.mark.parametrize(("heard_by", "passed"), [(("relay-0", "relay-1"), False), (("relay-0",), True)])
+def test_a_replica_that_not_everybody_upstream_has_heard_of_is_not_in_step(
+    heard_by: tuple[str, ...], passed: bool
+) -> None:
+    topology = order()
+    others = [name for name in topology.operator_slices if name != "chain-0"]
+    records = [Stamped(0, InStep(name, 1)) for name in (*others, "chain-0")]
+    records += [Stamped(1, Started("chain-0", 2, None, 1, 1)), Stamped(2, Restored("chain-0", 2, (1, 1), 1))]
+    records += [Stamped(3, Opened(up, 1, "chain-0", 2, 0, 1)) for up in heard_by]
+    timeline = [Placed(Stamp(0), "chain-0", 1, "node-0"), NodeGone(Stamp(1_000_000), "node-0")]
+    assert (beyond(History(records, timeline), Tolerance.ONE_IN_STEP, topology) is not None) == passed

@@ -348,3 +348,25 @@ def test_a_mistake_of_ours_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Taking, "count", fails)
     with pytest.raises(OwnFailure, match="ours"):
         ran(made_of())
+
+
+def fails(given: Any) -> Any:
+    raise LookupError("no room")
+
+
+def no_slice(machine: Any) -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"wrap_store": fails}, r"wrap_store \(fails\) failed: LookupError: no room"),
+        ({"wrap_store": no_slice}, r"wrap_store \(no_slice\) returned None, which has no quiesce\(\)"),
+        ({"wraps": {Role.OPERATOR: fails}}, "made of fails, failed: LookupError: no room"),
+        ({"wraps": {Role.OPERATOR: no_slice}}, r"put around relay-0 \(no_slice\) returned None, and no slice"),
+    ],
+)
+def test_what_is_put_around_a_slice_or_a_store_has_to_be_one(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidScheme, match=said):
+        ran(replace(made_of(), **given))

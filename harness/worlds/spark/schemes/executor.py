@@ -15,7 +15,7 @@ from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting, decod
 from ....protocol.coordinator import CoordinatorSpec
 from ....protocol.effects import RestartAll
 from ....protocol.host import Actor
-from ....protocol.making import make_actor
+from ....protocol.making import make_actor, store_within
 from ....protocol.spec import SliceSpec
 from ....protocol.stores import CheckpointStore, FileStore
 from ....recording.records import Record
@@ -135,7 +135,7 @@ async def _work(
     def restart_all(coordinator: str, incarnation: int, given: RestartAll) -> None:
         writer.write(frame(Together(coordinator, incarnation, given.round, given.cut)))
 
-    store = plan.wrap_store(FileStore(plan.checkpoints))
+    store = store_within(plan.wrap_store, FileStore(plan.checkpoints))
     agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready, fenced, restart_all)
     agent.relay = plan.relay
     place = await agent.listen(own_address())
