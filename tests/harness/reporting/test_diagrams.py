@@ -248,6 +248,14 @@ def test_the_page_of_a_counterexample_tells_it_without_a_program(page: PageRead)
     assert [one for one in page.of("g", cls="step") if "crash" in one["class"].split()]
 
 
+def test_each_line_of_its_diagram_is_named_beside_it_also_that_of_what_happens_to_no_slice(found: Path) -> None:
+    text = (found / "counterexample.html").read_text()
+    names = re.search(r'<div class="names".*?</div>', text, re.DOTALL)
+    assert names is not None
+    assert ">beside</span>" in names[0]
+    assert ">trace-0#1</span>" in names[0]
+
+
 def test_its_steps_are_all_in_it(found: Path, page: PageRead) -> None:
     text = (found / "counterexample.html").read_text()
     data = re.search(r'<script type="application/json" class="steps-data">(.*?)</script>', text, re.DOTALL)
