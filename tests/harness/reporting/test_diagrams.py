@@ -89,6 +89,13 @@ def test_what_nobody_took_says_who_took_the_same_or_something_else_under_its_num
     assert any(arrow.instead for arrow in mistaken.arrows)
 
 
+def test_a_receiver_that_asks_for_what_comes_after_more_than_was_made_is_told_of() -> None:
+    subject = passive_replication(trace(parallelism=1), checkpoint_every=events(8))
+    diagram, _, _ = drawn(Scenario(subject, replace(NUMBERED, rate=1_000), [crash("relay-0").after(events(5))]))
+    said = [step.said for step in diagram.steps]
+    assert "relay-0#2 is asked by trace-0#1 for what comes after #4, though its next is #1" in said
+
+
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
     losing: tuple[SpaceTime, Judgement, Reexecution],
 ) -> None:
