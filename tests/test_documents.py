@@ -35,6 +35,7 @@ READERS = {
     "my_operator.py",
     "test_my_operator.py",
     "my_faults.py",
+    "my_orders.py",
     "certificate.html",
     "certificate.md",
     "certificate.json",

@@ -68,6 +68,7 @@ def _streamproof(
     ] = False,
 ) -> None:
     """Proves, or refutes, what a stream processor promises about failure."""
+    context.ensure_object(Session).commanded = True
     if context.invoked_subcommand is None:
         print_text(f"{context.get_help()}\n\n{TO_BEGIN}")
         # Nothing was asked for, so that nothing can be said to hold: a script that has lost its command must not pass.
@@ -107,6 +108,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except Terminated:
         raise
     except SystemExit as error:
+        if not session.commanded:
+            # A shell's completion was asked for, and has been given.
+            return error.code if isinstance(error.code, int) else 0
         # Else the status would be what somebody's code says, and 0 would pass for a claim that holds.
         mistake = UsersCodeFailed(f"code that was called would end the process: {described_error(error)}")
         mistake.__cause__ = error

@@ -20,6 +20,8 @@ INTERRUPTED: Final = 130
 class Session:
     """What the end of a command has to know of its course."""
 
+    commanded: bool = False
+    """Whether a command has been called: before that, none of a user's code has."""
     folder: Path | None = None
     """That of the run which has begun."""
     judged: list[Any] = field(default_factory=list)

@@ -51,6 +51,16 @@ def _found(kept: KeptViolation) -> FoundView:
     )
 
 
+def _going_on(explored: Explored) -> str:
+    """How to, after an interruption: what a search has tried so far is not kept, since a seed gives the same again."""
+    seed = explored.bench.seed
+    kept = "what was found is kept, and " if explored.kept else ""
+    return (
+        f"{kept}the same command with --seed {seed} tries the same again and goes on from there; --seed {seed + 1} "
+        "draws others at random"
+    )
+
+
 def _facts(explored: Explored) -> Iterator[Fact]:
     findings, scenario = explored.findings, explored.scenario
     if explored.own is not None and (scaled := ", ".join(scaled_down(explored.own, scenario))):
@@ -64,6 +74,8 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     )
     yield Fact("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {where} ({rate:,.0f}/s)")
     yield from _losses(findings)
+    if findings.interrupted:
+        yield Fact("go on", _going_on(explored))
     yield Fact("claims", ", ".join(map(str, explored.bench.claims)))
     yield Fact("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
     yield Fact(

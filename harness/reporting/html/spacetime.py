@@ -424,14 +424,15 @@ class _Diagram:
     def _opened(self, at: int, what: Opened) -> None:
         link = (what.slice, what.incarnation, what.downstream, what.downstream_incarnation)
         replay: ReplayOverChannel | None = self._replays.get(link)
-        if replay is None or replay.begins != at:
-            return
         life = (what.slice, what.incarnation if what.slice in self._rerun.reruns else 1)
-        said = (
-            f"{_said(life)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
-            f"#{what.after:,}, and sends {replay.outputs:,} again"
-        )
-        self._drawn.opened[link] = self._add(at, life, StepSign.WORD, said)
+        asked = f"{_said(life)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
+        if replay is not None and replay.begins == at:
+            said = f"{asked}#{what.after:,}, and sends {replay.outputs:,} again"
+            self._drawn.opened[link] = self._add(at, life, StepSign.WORD, said)
+        elif replay is None and what.after >= what.next_seq:
+            # What it makes next is not sent: the receiver has had that, or wrongly goes by having had it.
+            said = f"{asked}#{what.after:,}, though its next is #{what.next_seq:,}"
+            self._add(at, life, StepSign.WORD, said)
 
     def _struck(self, at: int, what: FaultStruck) -> None:
         hit = [life for life, over in self._lost.items() if over == at and life[0] in map(slice_of, what.bite.actors)]

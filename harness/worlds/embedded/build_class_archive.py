@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from ...core.errors import ProcessDied, StorageFailed
+from ...core.errors import ProcessDied, StorageFailed, StreamproofError
 from ...install.class_archive import RECORDING, archive_path, remove_archives
 from ...install.machine import Java, Spark, find_java, find_spark
 from .options import EmbeddedOptions
@@ -68,5 +69,14 @@ def _dump(java: Java, spark: Spark, classes: Path, archive: Path) -> None:
         new.unlink(missing_ok=True)
 
 
+def main() -> int:
+    try:
+        print(build_archive())
+    except StreamproofError as problem:
+        print(problem, file=sys.stderr)
+        return problem.exit_status
+    return 0
+
+
 if __name__ == "__main__":
-    print(build_archive())
+    sys.exit(main())

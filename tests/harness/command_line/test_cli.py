@@ -971,3 +971,28 @@ def test_starting_up_imports_neither_spark_nor_arrow() -> None:
         "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("shell", "asked", "given"),
+    [
+        ("bash", {"COMP_WORDS": "streamproof rep", "COMP_CWORD": "1"}, "report"),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "streamproof rep"}, '"report"'),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "streamproof rep", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "report"),
+    ],
+)
+def test_a_shell_that_asks_for_completions_is_given_them_and_no_complaint(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, shell: str, asked: dict[str, str], given: str
+) -> None:
+    monkeypatch.setenv("_STREAMPROOF_COMPLETE", f"complete_{shell}")
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    answer = ask()
+    assert given in answer.out
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_the_script_for_completion_is_printed_and_no_complaint(ask: Ask) -> None:
+    answer = ask("--show-completion")
+    assert "_STREAMPROOF_COMPLETE" in answer.out
+    assert (answer.status, answer.err) == (0, "")

@@ -385,6 +385,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_nobody(searching: Callable[...,
     assert search.process.returncode == 1
     assert b"Traceback" not in search.seen
     assert "interrupted, in" in out
+    assert "go on      what was found is kept, and the same command with --seed 7 tries the same again" in out
     assert out.startswith("VIOLATED")
     assert gone(workers)
 
@@ -396,6 +397,7 @@ def test_ctrl_c_before_anything_was_found_ends_as_interrupted(searching: Callabl
     out, _ = search.process.communicate(timeout=60)
     assert search.process.returncode == 130
     assert "interrupted, in" in out
+    assert "go on      the same command with --seed 7 tries the same again" in out
 
 
 def test_who_is_interrupted_again_while_processes_end_ends_all_the_same(searching: Callable[..., Searching]) -> None:

@@ -89,6 +89,13 @@ def test_what_nobody_took_says_who_took_the_same_or_something_else_under_its_num
     assert any(arrow.instead for arrow in mistaken.arrows)
 
 
+def test_a_receiver_that_asks_for_what_comes_after_more_than_was_made_is_told_of() -> None:
+    subject = passive_replication(trace(parallelism=1), checkpoint_every=events(8))
+    diagram, _, _ = drawn(Scenario(subject, replace(NUMBERED, rate=1_000), [crash("relay-0").after(events(5))]))
+    said = [step.said for step in diagram.steps]
+    assert "relay-0#2 is asked by trace-0#1 for what comes after #4, though its next is #1" in said
+
+
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
     losing: tuple[SpaceTime, Judgement, Reexecution],
 ) -> None:
@@ -246,6 +253,14 @@ def test_the_page_of_a_counterexample_tells_it_without_a_program(page: PageRead)
     assert re.search(r"\d+\.\d{3} ms source-0 offers #1", page.text)
     assert page.of("g", cls="harmed")
     assert [one for one in page.of("g", cls="step") if "crash" in one["class"].split()]
+
+
+def test_each_line_of_its_diagram_is_named_beside_it_also_that_of_what_happens_to_no_slice(found: Path) -> None:
+    text = (found / "counterexample.html").read_text()
+    names = re.search(r'<div class="names".*?</div>', text, re.DOTALL)
+    assert names is not None
+    assert ">beside</span>" in names[0]
+    assert ">trace-0#1</span>" in names[0]
 
 
 def test_its_steps_are_all_in_it(found: Path, page: PageRead) -> None:
