@@ -409,4 +409,5 @@ def _all_looks(life: Attempt) -> Looks | None:
         frozenset().union(*(one.opened for one in found)),
         frozenset().union(*(one.asked for one in found)),
         frozenset().union(*(one.listed for one in found)),
+        frozenset().union(*(one.skimmed for one in found)),
     )

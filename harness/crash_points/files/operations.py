@@ -34,14 +34,16 @@ class OperationKind(StrEnum):
     TIMES = "times"
     """When a file was changed is set. No content changes."""
     OPENED = "opened"
-    """What a file holds was looked at. Only its first time since `fresh`, as of the other two."""
+    """What a file holds was looked at. Only its first time since `fresh`, as of the other three."""
     ASKED = "asked"
     """Whether a path is there was looked at, and what it is."""
     LISTED = "listed"
     """Which names a folder has was looked at."""
+    SKIMMED = "skimmed"
+    """The same, by a JVM: Hadoop and Spark pass over names that are temporary."""
 
 
-LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED)
+LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED, OperationKind.SKIMMED)
 """What only looks."""
 POINTS = frozenset(OperationKind) - {*LOOKS, OperationKind.TIMES}
 """What is a crash point."""
