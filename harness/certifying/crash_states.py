@@ -41,6 +41,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """Of a link, where it leads: who publishes by turning one has turned it or not."""
     size: int = 0
     """Of a file whose operations are journalled, bytes."""
+    mode: int | None = None
+    """Its permission bits; None: those that a new file gets."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -129,7 +131,7 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size)
+    return entry and (entry.content is None, entry.link, entry.size, entry.mode)
 
 
 class NotQuiet(OwnFailure):

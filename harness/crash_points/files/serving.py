@@ -324,8 +324,15 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:
-        os.chmod(self._meant(path, fh), mode)
-        return 0
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            before = os.stat(about)
+            os.chmod(about, mode)
+            bits = stat.S_IMODE(mode)
+            if stat.S_ISREG(before.st_mode) and stat.S_IMODE(before.st_mode) != bits:
+                self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
+            return 0
 
     def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
         os.chown(self._meant(path, fh), uid, gid)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -362,6 +363,27 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @needs_mounts
 class TestStates:
+    def test_differ_by_permissions_that_are_set_after_a_content_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        sealed = mounted.mount / "sealed"
+        sealed.write_text("1")
+        usual = stat.S_IMODE(sealed.stat().st_mode)
+        marks = [store.mark()]
+        for mode in (0o444, 0o444):
+            sealed.chmod(mode)
+            marks.append(store.mark())
+        assert [one for one in controller.heard if one.startswith("chmod")] == ["chmod sealed"]
+        before, after, again = store.states(marks)
+        assert before.digest != after.digest == again.digest
+        asked = Looks(frozenset(), frozenset({str(sealed)}), frozenset())
+        assert asked.tell_apart(before, after)
+        for state, mode in ((after, 0o444), (before, usual)):
+            store.restore(state)
+            assert stat.S_IMODE(sealed.stat().st_mode) == mode
+
     def test_of_a_life_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
