@@ -20,7 +20,8 @@ from typing import Any, Final
 from ...core.addresses import Side
 from .batches import UNKNOWN, where
 from .effects import Effects, Handed
-from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of, place_of
+from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
+from .pending import pending_coroutines, pending_functions
 from .watching import TIMES, Watching
 from .whose import OURS
 
@@ -97,15 +98,26 @@ class Tracer:
         return isinstance(self._look(frame), _Function)
 
     def lasting_threads(self) -> list[str]:
-        """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned:
-        nobody has to have waited for what they do. The function that each has begun with, and its line. Asked when the
-        user's code is left."""
+        """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned, or
+        are still to call it: nobody has to have waited for what they do. The function that each has begun with, or is
+        to call, and its line. Asked when the user's code is left."""
         here = sys._getframe()
         if self._begun_with(here) is not None or self._is_within(here):
             return []
         mine = threading.get_ident()
         begun = (self._begun_with(frame) for thread, frame in sys._current_frames().items() if thread != mine)
-        return sorted({one for one in begun if one is not None})
+        return sorted({one for one in (*begun, *self._pending()) if one is not None})
+
+    def _pending(self) -> Iterator[str]:
+        owns = self._watching.whose.owns
+        for function in pending_functions():
+            module, code = function.__module__ or "", function.__code__
+            if owns(module, code.co_filename):
+                yield first_line_of(module, code)
+        for coroutine in pending_coroutines():
+            frame = coroutine.cr_frame
+            if frame is not None and self.owns(frame):
+                yield first_line_of(module_of(frame), frame.f_code)
 
     def _begun_with(self, frame: FrameType) -> str | None:
         """The user's function with which a thread of their own has begun; None of one of Spark's or ours, and where
@@ -118,7 +130,7 @@ class Tracer:
             elif outermost is not None and module_of(above).partition(".")[0] in _CALLERS:
                 return None
             above = above.f_back
-        return None if outermost is None else f"{function_of(outermost)}:{outermost.f_code.co_firstlineno}"
+        return None if outermost is None else first_line_of(module_of(outermost), outermost.f_code)
 
     def _is_within(self, frame: FrameType) -> bool:
         """Whether more of the user's code is being executed than the function that is left."""
