@@ -7,6 +7,7 @@ followed; functions in C are seen by the profiler, which is on while one of the 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import threading
 from collections import Counter
@@ -22,6 +23,7 @@ from .batches import UNKNOWN, where
 from .effects import Effects, Handed
 from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
 from .pending import pending_coroutines, pending_functions
+from .syncing import Syncing
 from .watching import TIMES, Watching
 from .whose import OURS
 
@@ -32,6 +34,7 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
+SYNC = os.sync
 _FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
 
@@ -71,6 +74,7 @@ class Tracer:
         self._actor, self._batch = "", UNKNOWN
         self._calling: dict[int, str] = {}
         """By frame, the function in C that it has called and that was announced."""
+        self._syncing = Syncing(watching.folders)
         self._on = False
         self._before: Any = None
         """The profiler that somebody else has set."""
@@ -198,7 +202,10 @@ class Tracer:
                 said = self._arrive(function, frame, called)
                 if said:
                     self._calling[id(frame)] = said
-        elif event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
+            return
+        if self._whole and event == "c_return" and argument is SYNC:
+            self._syncing.sync_all()
+        if event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
             said = self._calling.pop(id(frame), "")
             if said:
                 self._say(Side.AFTER, said, frame)

@@ -33,6 +33,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.crash_points.inside_python import tracing
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -130,6 +131,12 @@ def yields_with_a_thread(rows, folder, until):
     threading.Thread(target=work, args=(folder, until), daemon=True).start()
     for row in rows:
         yield row
+
+
+def syncs(frame, batch, folder):
+    with open(folder + f"/{batch}", "w") as file:
+        file.write("1")
+    os.getppid()
 
 
 def leaves_it_to_a_timer(frame, batch, folder, left):
@@ -381,6 +388,21 @@ class TestLines:
         finally:
             until.set()
         assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    def test_what_is_synced_as_a_whole_is_synced_file_by_file_where_it_has_changed(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        folder, synced = tmp_path / "sink", []
+        folder.mkdir()
+        monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.readlink(f"/proc/self/fd/{opened}")))
+        # So that the test need not wait for all disks of the machine.
+        monkeypatch.setattr(tracing, "SYNC", os.getppid)
+        watching = Watching(whose(sink), whole=True, folders=(str(folder),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            for batch in range(2):
+                as_batch(partial(sink.syncs, folder=str(folder)), batch)
+                synced.append("")
+        assert synced == [f"{folder}/0", str(folder), "", f"{folder}/1", str(folder), ""]
 
     def test_what_a_thread_has_not_begun_when_it_has_returned_is_such_an_effect_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
