@@ -77,6 +77,8 @@ class Does(StrEnum):
     """As by-id, but it keeps a batch in memory until the next one comes."""
     GIVES_UP = "gives-up"
     """As by-id, but it skips a batch that it has begun twice."""
+    REPAIRS_BY_WRITING_AGAIN = "repairs-by-writing-again"
+    """As by-id, but where it finds that a batch was begun, it removes all that is there and writes it again."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -209,6 +211,8 @@ class ToyLife:
             self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
         if self.does is Does.GIVES_UP and not self._tries_again(number):
             return
+        if self.does is Does.REPAIRS_BY_WRITING_AGAIN:
+            self._begin_or_repair(number)
         self._write_in_two_steps(number)
         if self.does is Does.HOLDS_BACK:
             number, self.held = self.held, number
@@ -222,6 +226,18 @@ class ToyLife:
         (self.checkpoint / f"tries-{number}-{len(tries)}").touch()
         self.pass_point(Point.USER, Side.AFTER, f"{number}/begun", TASK)
         return True
+
+    def _begin_or_repair(self, number: int) -> None:
+        begun = self.checkpoint / f"begun-{number}"
+        if begun.exists():
+            kept = {file: file.read_text() for file in self.sink.iterdir()}
+            for file in kept:
+                file.unlink()
+            self.pass_point(Point.USER, Side.AFTER, f"{number}/removed", TASK)
+            for file, text in kept.items():
+                file.write_text(text)
+        begun.touch()
+        self.pass_point(Point.USER, Side.AFTER, f"{number}/begun", TASK)
 
     def _store(self, number: int) -> None:
         forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_RECOVERY_WORKERS and self.warm)

@@ -19,7 +19,15 @@ from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .plan import CrashTrial, How, Victim
-from .planning import almost_done, crash_at, points_of_the_driver, steady_batch, worst_to_recover_from
+from .planning import (
+    SINK,
+    almost_done,
+    crash_at,
+    points_of_the_driver,
+    repairs,
+    steady_batch,
+    worst_to_recover_from,
+)
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
 from .recovery_worker import RecoveryWorker
@@ -32,14 +40,17 @@ NO_RECOVERY = "the recovery in which crashes were to strike did not come to its 
 NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from another."
 ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
-    "tried, and the points at which its batch is done again; and that it dies twice just before the last effect of its "
-    "sink, where there is time for it."
+    "tried, and the points at which its batch is done again; and, where there is time for it, one just before the last "
+    "effect of its sink, after which it dies there again, and wherever its code does what it does in no batch without "
+    "a failure."
 )
 NOT_TWICE = "That it dies twice just before the last effect of its sink: no time was left for it."
+NOT_EACH_REPAIR = (
+    "A second crash where its code does what it does in no batch without a failure, after one just before the last "
+    "effect of its sink: no time was left for {:,} of these points."
+)
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
-_SINK = "sink/"
-"""How the paths of a sink's file operations begin."""
 
 
 class Covering:
@@ -76,7 +87,13 @@ class Covering:
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
         self._twice: Crashed | None = None
-        """The crash just before the last effect of a batch, after which it is to die there again."""
+        """The crash just before the last effect of a batch, after which it is to die once more."""
+        self._profile: Profile | None = None
+        self._repairing: tuple[Crashed, LifeStates] | None = None
+        """The recovery from that crash, once it was watched."""
+        self._repairs: list[Group] = []
+        """Crashes in it, where it does what no life without a failure does; the most worth trying is the last. They are
+        planned as they are tried."""
         self._doubted: Counter[str] = Counter()
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
@@ -87,6 +104,7 @@ class Covering:
     def plan(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> None:
         """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
         crashes during one of the recoveries."""
+        self._profile = profile
         waiting = []
         times = Counter(line.crash for line in planned)
         points = points_of_the_driver(profile, every_batch=True)
@@ -98,7 +116,7 @@ class Covering:
             else:
                 waiting.append(Waiting(line.crash, passed))
         alike = Alike(planned)
-        groups = by_worth(self._states[0].groups(waiting), _SINK, self._request.seed)[::-1]
+        groups = by_worth(self._states[0].groups(waiting), SINK, self._request.seed)[::-1]
         later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
         self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
         self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
@@ -130,7 +148,7 @@ class Covering:
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
-        return self.needed or bool(self._later or self._twice)
+        return self.needed or bool(self._later or self._twice or self._repairs)
 
     @property
     def needed(self) -> bool:
@@ -144,7 +162,7 @@ class Covering:
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
             again = len({one.digest for one in self._states[0].of_batch(batch)})
-        again += 2 if self._twice is not None else 0
+        again += len(self._repairs) + (2 if self._twice is not None else 0)
         return groups + again + (len(self._later) if later else 0)
 
     def doubt(self, claims: Iterable[str]) -> None:
@@ -162,6 +180,8 @@ class Covering:
             self._cover_recovery(share_while_recovering, known)
         if not self._new(known) and not self.needed and self._twice is not None:
             self._die_twice(share_while_recovering)
+        if not self._new(known) and not self.needed and self._repairs:
+            self._cover_repairs(share_while_recovering, known)
         if not self._new(known) and not self.needed and self._later:
             self._waiting, self._later = self._later, []
             self._cover_each(share_while_recovering if share_later is None else share_later, known)
@@ -181,6 +201,8 @@ class Covering:
             return
         if self._twice is not None and state.trials:
             state.not_covered.append(NOT_TWICE)
+        if self._repairs:
+            state.not_covered.append(NOT_EACH_REPAIR.format(sum(map(len, self._repairs))))
         if self.remains and not state.exhausted:
             runs = state.budget.runs
             time_is_up = runs is None or state.spent >= 60 * state.budget.minutes * self._share
@@ -327,17 +349,21 @@ class Covering:
 
     def _die_twice(self, share: float) -> None:
         """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
-        attempts, and gives up after the second, has lost something."""
+        attempts, and gives up after the second, has lost something. What else it does then that is new is to be cut,
+        too."""
         first, self._twice = self._twice, None
         if first is None or not self._state.within_budget(share):
             return
         second = recover(self._workers[0], first, watched=True)
-        batch = first.crashes[-1].batch
-        last = None if second.failure is not None else almost_done(second.passed, batch)
-        if last is None:
+        if second.failure is not None:
             # That it does not recover is a trial of its own.
             return
+        batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
+        self._plan_repairs(first, second, again, batch)
+        last = almost_done(second.passed, batch)
+        if last is None:
+            return
         (line,) = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
         if self._state.has_recovered(self._how, (*first.crashes, line.crash)):
             return
@@ -346,6 +372,32 @@ class Covering:
             crashed = crashed_again(first, second, last, line.crash)
             life = recover(self._workers[0], crashed)
             self._enter(self._workers[0], crashed, [Waiting(line.crash, last)], LifeStates(second), life, run)
+
+    def _plan_repairs(self, first: Crashed, second: Attempt, again: Profile, batch: int) -> None:
+        assert self._profile is not None
+        states = LifeStates(second)
+        found = [one for one in repairs(self._profile, again, batch) if one.state is not None]
+        waiting = [Waiting(crash_at(again, one, Victim.DRIVER, recovering=True), one) for one in found]
+        self._repairing = first, states
+        self._repairs = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+
+    def _cover_repairs(self, share: float, known: int) -> None:
+        assert self._repairing is not None
+        first, states = self._repairing
+        self._state.begin("crashes while it repairs", sum(map(len, self._repairs)))
+        while self._repairs and not self._new(known):
+            run = self._state.begin_run(self._kind, share)
+            if run is None:
+                return
+            group = self._repairs.pop()
+            here = states.passed(group[0])
+            assert here is not None
+            crashed = crashed_again(first, states.life, here, group[0].crash)
+            life = recover(self._workers[0], crashed)
+            group += self._alike(states, here, life, (self._repairs,))
+            lines = self._state.add([Planned(one.crash) for one in group])
+            mates = [Waiting(line.crash, one.passed) for line, one in zip(lines, group, strict=True)]
+            self._enter(self._workers[0], crashed, mates, states, life, run)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""
@@ -371,7 +423,7 @@ class Covering:
                 waiting.append(Waiting(line.crash, one))
         states = LifeStates(second)
         self._second = first, states
-        self._waiting_again = by_worth(states.groups(waiting), _SINK, self._request.seed)[::-1]
+        self._waiting_again = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
 
 
 def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
@@ -409,4 +461,5 @@ def _all_looks(life: Attempt) -> Looks | None:
         frozenset().union(*(one.opened for one in found)),
         frozenset().union(*(one.asked for one in found)),
         frozenset().union(*(one.listed for one in found)),
+        frozenset().union(*(one.skimmed for one in found)),
     )

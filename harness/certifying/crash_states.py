@@ -41,6 +41,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """Of a link, where it leads: who publishes by turning one has turned it or not."""
     size: int = 0
     """Of a file whose operations are journalled, bytes."""
+    mode: int | None = None
+    """Its permission bits; None: those that a new file gets."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -92,22 +94,27 @@ class Looks:
     """Whether they are there, what they are, and how large."""
     listed: frozenset[str]
     """Which names they hold."""
+    skimmed: frozenset[str] = frozenset()
+    """The same, of who passes over what is temporary."""
 
     def tell_apart(self, one: CrashState, other: CrashState) -> bool:
         """Whether who looks at just that can know one state from the other.
 
-        A name that is listed, and then not looked at, tells nothing where it is one that Spark and Hadoop give to what
-        is temporary (`.x.tmp`, `.x.crc`): its logs and file sources pass over them. Any other hidden one does: somebody
-        may keep a marker there, and look for it in the list.
+        A name in a folder that is skimmed, and then not looked at, tells nothing where it is one that Spark and Hadoop
+        give to what is temporary (`.x.<uuid>.tmp`, `.x.crc`): its logs and file sources pass over them. Any other
+        hidden one does: somebody may keep a marker there, or take up what a life before has left, and look for it in
+        the list.
         """
         here, there = one.entries, other.entries
         if any(_content(here.get(path)) != _content(there.get(path)) for path in self.opened):
             return True
         if any(_kind(here.get(path)) != _kind(there.get(path)) for path in self.asked):
             return True
-        return any(self._names(one, path) != self._names(other, path) for path in self.listed)
+        if any(set(one.names.get(path, ())) != set(other.names.get(path, ())) for path in self.listed):
+            return True
+        return any(self._skimmed(one, path) != self._skimmed(other, path) for path in self.skimmed)
 
-    def _names(self, state: CrashState, folder: str) -> set[str]:
+    def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {
             path
             for path in state.names.get(folder, ())
@@ -115,7 +122,8 @@ class Looks:
         }
 
 
-_PASSED_OVER: Final = re.compile(r"\..*\.(tmp|crc)|\.spark-staging-.*")
+_UUID: Final = "-".join(f"[0-9a-f]{{{length}}}" for length in (8, 4, 4, 4, 12))
+_PASSED_OVER: Final = re.compile(rf"\..*\.crc|\..*\.{_UUID}(\.TID\d+)?\.tmp|\.spark-staging-.*")
 
 
 def _content(entry: StateEntry | None) -> object:
@@ -123,7 +131,7 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size)
+    return entry and (entry.content is None, entry.link, entry.size, entry.mode)
 
 
 class NotQuiet(OwnFailure):

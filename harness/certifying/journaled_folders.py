@@ -152,7 +152,8 @@ class JournaledFolders:
     def _entry(self, path: str, node: object) -> StateEntry:
         match node:
             case File():
-                return StateEntry(self._absolute(path), node.token.hex(), node.changed, size=len(node.content))
+                size, mode = len(node.content), node.mode
+                return StateEntry(self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode)
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
         return StateEntry(self._absolute(path), None)

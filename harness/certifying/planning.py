@@ -19,6 +19,8 @@ from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 
 ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
+SINK = "sink/"
+"""How the paths of a sink's file operations begin."""
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
 _OF_NODES = frozenset(
     {
@@ -173,6 +175,30 @@ def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
     found = (one for one in reversed(within) if one.state is not None and one.state.shown != end.shown)
     last = next(found, None)
     return None if last is None or last.address.point is Point.ADD_BATCH else last
+
+
+def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
+    """The points of a batch, in a recovery, at which the query's own code does what it does in no batch without a
+    failure: it may repair what a crash has left. `profile` is of a life without failures."""
+    usual = {_deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
+    found = []
+    for one in points_of_the_driver(recovery, every_batch=True):
+        crash = crash_at(recovery, one, Victim.DRIVER)
+        if crash.batch == batch and _is_own(crash) and _deed(crash) not in usual:
+            found.append(one)
+    return found
+
+
+def _is_own(crash: Crash) -> bool:
+    """Whether it is the query's own code that comes there, or writes to its sink."""
+    if crash.point is Point.FILE:
+        return crash.name.partition(" ")[2].startswith(SINK)
+    return crash.point in (Point.LINE, Point.USER)
+
+
+def _deed(crash: Crash) -> tuple[Point, Side, str]:
+    """Of a line, wherever it is executed; of a file operation, with the path, which may name the batch."""
+    return crash.point, crash.side, crash.place
 
 
 def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool = False) -> Crash:

@@ -33,15 +33,19 @@ class OperationKind(StrEnum):
     """A folder's names are."""
     TIMES = "times"
     """When a file was changed is set. No content changes."""
+    MODE = "chmod"
+    """Who may do what with a file is set, to something else than before."""
     OPENED = "opened"
-    """What a file holds was looked at. Only its first time since `fresh`, as of the other two."""
+    """What a file holds was looked at. Only its first time since `fresh`, as of the other three."""
     ASKED = "asked"
     """Whether a path is there was looked at, and what it is."""
     LISTED = "listed"
     """Which names a folder has was looked at."""
+    SKIMMED = "skimmed"
+    """The same, by a JVM: Hadoop and Spark pass over names that are temporary."""
 
 
-LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED)
+LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED, OperationKind.SKIMMED)
 """What only looks."""
 POINTS = frozenset(OperationKind) - {*LOOKS, OperationKind.TIMES}
 """What is a crash point."""
@@ -58,7 +62,8 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     other: str = ""
     """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text."""
     offset: int = 0
-    """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970."""
+    """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
+    permission bits."""
     data: bytes = b""
     file: int = 0
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""

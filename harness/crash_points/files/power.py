@@ -18,8 +18,8 @@ The promises:
 
 Simplified, in the file system's favour: a rename is one step; one operation that writes is torn at pages only, and
 inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal does not say when
-files are closed; who syncs a folder has synced the names that it needs to be reached. Against it: time makes nothing
-durable, though Linux writes back what is half a minute old.
+files are closed; who syncs a folder has synced the names that it needs to be reached, and the permissions of what it
+holds. Against it: time makes nothing durable, though Linux writes back what is half a minute old.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ _NAMES = frozenset(
         OperationKind.UNLINK,
         OperationKind.MKDIR,
         OperationKind.RMDIR,
+        OperationKind.MODE,
     }
 )
+"""Permissions are kept as names are."""
 _CONTENTS = frozenset({OperationKind.WRITE, OperationKind.TRUNCATE})
 _SYNCS = frozenset({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
 _LISTED = 2
@@ -356,6 +358,10 @@ def _listed(names: Sequence[str]) -> str:
 def _shape(tree: Tree) -> object:
     """Equal for two trees that hold the same."""
     return frozenset(
-        (path, bytes(node.content) if isinstance(node, File) else node.text if isinstance(node, Symlink) else None)
+        (path, (bytes(node.content), node.mode) if isinstance(node, File) else _text_of(node))
         for path, node in tree.nodes.items()
     )
+
+
+def _text_of(node: object) -> str | None:
+    return node.text if isinstance(node, Symlink) else None

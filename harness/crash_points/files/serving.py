@@ -118,6 +118,13 @@ def _renames(thread: int) -> bool:
     return number in _RENAMING.get(platform.machine(), ())
 
 
+def _is_java(thread: int) -> bool:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{thread}/exe")) == "java"
+    except OSError:
+        return False
+
+
 _RENAMING = {"x86_64": ("82", "264", "316"), "aarch64": ("38", "276")}
 """The numbers of rename, renameat and renameat2."""
 
@@ -139,6 +146,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._asking: _Asking | None = None
         self._struck = False
         self._seen: set[tuple[OperationKind, str]] = set()
+        self._made: set[int] = set()
+        """Inodes whose content is all of the current life's making."""
 
     def obey(self, order: StandingOrder) -> None:
         with self._lock:
@@ -147,6 +156,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._asking = None if order.asks is None else _Asking(order)
             self._struck = False
             self._seen.clear()
+            self._made.clear()
 
     # What changes something
 
@@ -177,8 +187,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             fd = os.open(self._at(path), (flags | os.O_CREAT) & ~_OURS, mode)
             file = os.fstat(fd).st_ino
             if not there:
+                self._made.add(file)
                 self._change(OperationKind.CREATE, path, file=file)
             elif flags & os.O_TRUNC:
+                self._made.add(file)
                 self._change(OperationKind.TRUNCATE, path, file=file)
             return self._opened(fd, file, flags, path)
 
@@ -188,6 +200,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._refuse_after_death()
                 fd = os.open(self._at(path), flags & ~_OURS)
                 file = os.fstat(fd).st_ino
+                self._made.add(file)
                 self._change(OperationKind.TRUNCATE, path, file=file)
                 return self._opened(fd, file, flags, path)
         # What a process may write, the kernel reads for it where a page is written in part.
@@ -218,10 +231,17 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._refuse_after_death()
             about = self._meant(path, fh)
             os.truncate(about, length)
-            self._change(OperationKind.TRUNCATE, self._named(path, fh), offset=length, file=os.stat(about).st_ino)
+            file = os.stat(about).st_ino
+            if length == 0:
+                self._made.add(file)
+            self._change(OperationKind.TRUNCATE, self._named(path, fh), offset=length, file=file)
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
+        self._look_into(old)
+        if os.path.isdir(self._at(new)):
+            # It is replaced only where it is empty.
+            self._look(OperationKind.LISTED, new)
         with self._lock:
             self._refuse_after_death()
             if flags & ~_NO_REPLACE:
@@ -241,6 +261,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def link(self, target: str, source: str) -> int:
+        self._look_into(source)
         with self._lock:
             self._refuse_after_death()
             os.link(self._at(source), self._at(target))
@@ -267,10 +288,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             os.mkdir(self._at(path), mode)
+            self._made.add(os.stat(self._at(path)).st_ino)
             self._change(OperationKind.MKDIR, path)
             return 0
 
     def rmdir(self, path: str) -> int:
+        # It goes only where it is empty.
+        self._look(OperationKind.LISTED, path)
         with self._lock:
             self._refuse_after_death()
             os.rmdir(self._at(path))
@@ -300,8 +324,15 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:
-        os.chmod(self._meant(path, fh), mode)
-        return 0
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            before = os.stat(about)
+            os.chmod(about, mode)
+            bits = stat.S_IMODE(mode)
+            if stat.S_ISREG(before.st_mode) and stat.S_IMODE(before.st_mode) != bits:
+                self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
+            return 0
 
     def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
         os.chown(self._meant(path, fh), uid, gid)
@@ -333,6 +364,22 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._seen.add((kind, path))
                 self._journal.write(framed(Operation(kind, path[1:], time.time_ns())))
 
+    def _look_into(self, path: str) -> None:
+        """What it holds gets another name, under which it may be read: that is a look at all of it, but for what this
+        life has made."""
+        where = self._at(path)
+        try:
+            about = os.lstat(where)
+            if stat.S_ISDIR(about.st_mode):
+                if about.st_ino not in self._made:
+                    self._look(OperationKind.LISTED, path)
+                for name in os.listdir(where):
+                    self._look_into(f"{path}/{name}")
+            elif about.st_ino not in self._made:
+                self._look(OperationKind.OPENED, path)
+        except FileNotFoundError:
+            return
+
     def getattr(self, path: str | None, fh: int | None = None) -> dict[str, int]:
         if fh and fh in self._handles:
             about = os.fstat(self._handles[fh].fd)
@@ -359,7 +406,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def readdir(self, path: str | None, fh: int) -> Iterator[tuple[str, dict[str, int], int]]:
         folder = path or self._folders[fh]
-        self._look(OperationKind.LISTED, folder)
+        skims = _is_java(mfusepy.fuse_get_context()[2])
+        self._look(OperationKind.SKIMMED if skims else OperationKind.LISTED, folder)
         with os.scandir(self._at(folder)) as entries:
             found = [(entry.name, {"st_ino": entry.inode(), "st_mode": _mode(entry)}, 0) for entry in entries]
         # A name without an inode is passed over by who reads a folder.

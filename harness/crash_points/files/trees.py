@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ class File:
     """When, ns since 1970."""
     token: bytes = b""
     """Equal for two files that the same writes have made."""
+    mode: int | None = None
+    """Its permission bits; None: those that a new file gets."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
@@ -35,6 +38,10 @@ class File:
             self.content.extend(bytes(length - len(self.content)))
         self._note(b"t%d" % length)
 
+    def permit(self, mode: int) -> None:
+        self.mode = mode
+        self._note(b"m%d" % mode)
+
     def _note(self, *what: bytes) -> None:
         told = hashlib.sha256(self.token)
         for part in what:
@@ -42,7 +49,7 @@ class File:
         self.token = told.digest()
 
     def copied(self) -> File:
-        return File(bytearray(self.content), self.changed, self.token)
+        return File(bytearray(self.content), self.changed, self.token, self.mode)
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,8 @@ class Tree:
                     tree.nodes[name] = FOLDER
                 else:
                     content, about = path.read_bytes(), path.stat()
-                    found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest())
+                    mode = stat.S_IMODE(about.st_mode)
+                    found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
                     tree.nodes[name] = tree.files.setdefault(about.st_ino, found)
         except OSError as error:
             raise StorageFailed(f"cannot read {error.filename}: {error.strerror or error}") from error
@@ -110,6 +118,8 @@ class Tree:
                             os.link(made[id(node)], path)
                             continue
                         path.write_bytes(node.content)
+                        if node.mode is not None:
+                            path.chmod(node.mode)
                         os.utime(path, ns=(node.changed, node.changed))
                         made[id(node)] = path
                         self.files[path.stat().st_ino] = node
@@ -158,6 +168,10 @@ class Tree:
                 node = self.nodes.get(one.path)
                 if isinstance(node, File):
                     node.changed = one.offset
+            case OperationKind.MODE:
+                node = self.files.get(one.file) or self.nodes.get(one.path)
+                if isinstance(node, File):
+                    node.permit(one.offset)
             case _:
                 return
 

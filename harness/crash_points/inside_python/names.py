@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from types import BuiltinFunctionType, FrameType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Final
 
 CALLS: Final = " calls "
@@ -37,7 +37,16 @@ def module_of(frame: FrameType) -> str:
 
 
 def function_of(frame: FrameType) -> str:
-    return _STRANGE.sub("_", f"{module_of(frame)}.{frame.f_code.co_qualname}")
+    return _function_in(module_of(frame), frame.f_code)
+
+
+def first_line_of(module: str, code: CodeType) -> str:
+    """`sinks.write:12`, where a function begins."""
+    return f"{_function_in(module, code)}:{code.co_firstlineno}"
+
+
+def _function_in(module: str, code: CodeType) -> str:
+    return _STRANGE.sub("_", f"{module}.{code.co_qualname}")
 
 
 def call_of(frame: FrameType) -> str | None:

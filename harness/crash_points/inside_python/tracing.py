@@ -7,6 +7,7 @@ followed; functions in C are seen by the profiler, which is on while one of the 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import threading
 from collections import Counter
@@ -20,7 +21,9 @@ from typing import Any, Final
 from ...core.addresses import Side
 from .batches import UNKNOWN, where
 from .effects import Effects, Handed
-from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of, place_of
+from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
+from .pending import pending_coroutines, pending_functions
+from .syncing import Syncing
 from .watching import TIMES, Watching
 from .whose import OURS
 
@@ -31,6 +34,7 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
+SYNC = os.sync
 _FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
 
@@ -70,6 +74,7 @@ class Tracer:
         self._actor, self._batch = "", UNKNOWN
         self._calling: dict[int, str] = {}
         """By frame, the function in C that it has called and that was announced."""
+        self._syncing = Syncing(watching.folders)
         self._on = False
         self._before: Any = None
         """The profiler that somebody else has set."""
@@ -97,15 +102,26 @@ class Tracer:
         return isinstance(self._look(frame), _Function)
 
     def lasting_threads(self) -> list[str]:
-        """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned:
-        nobody has to have waited for what they do. The function that each has begun with, and its line. Asked when the
-        user's code is left."""
+        """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned, or
+        are still to call it: nobody has to have waited for what they do. The function that each has begun with, or is
+        to call, and its line. Asked when the user's code is left."""
         here = sys._getframe()
         if self._begun_with(here) is not None or self._is_within(here):
             return []
         mine = threading.get_ident()
         begun = (self._begun_with(frame) for thread, frame in sys._current_frames().items() if thread != mine)
-        return sorted({one for one in begun if one is not None})
+        return sorted({one for one in (*begun, *self._pending()) if one is not None})
+
+    def _pending(self) -> Iterator[str]:
+        owns = self._watching.whose.owns
+        for function in pending_functions():
+            module, code = function.__module__ or "", function.__code__
+            if owns(module, code.co_filename):
+                yield first_line_of(module, code)
+        for coroutine in pending_coroutines():
+            frame = coroutine.cr_frame
+            if frame is not None and self.owns(frame):
+                yield first_line_of(module_of(frame), frame.f_code)
 
     def _begun_with(self, frame: FrameType) -> str | None:
         """The user's function with which a thread of their own has begun; None of one of Spark's or ours, and where
@@ -118,7 +134,7 @@ class Tracer:
             elif outermost is not None and module_of(above).partition(".")[0] in _CALLERS:
                 return None
             above = above.f_back
-        return None if outermost is None else f"{function_of(outermost)}:{outermost.f_code.co_firstlineno}"
+        return None if outermost is None else first_line_of(module_of(outermost), outermost.f_code)
 
     def _is_within(self, frame: FrameType) -> bool:
         """Whether more of the user's code is being executed than the function that is left."""
@@ -186,7 +202,10 @@ class Tracer:
                 said = self._arrive(function, frame, called)
                 if said:
                     self._calling[id(frame)] = said
-        elif event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
+            return
+        if self._whole and event == "c_return" and argument is SYNC:
+            self._syncing.sync_all()
+        if event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
             said = self._calling.pop(id(frame), "")
             if said:
                 self._say(Side.AFTER, said, frame)

@@ -862,8 +862,12 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
     ]
 
 
-def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
-    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("does", "dies"),
+    [(Does.GIVES_UP, ("begun", "begun")), (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed"))],
+)
+def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
+    does: Does, dies: tuple[str, str], certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = covering.Covering.plan
 
@@ -874,13 +878,13 @@ def test_a_query_that_gives_a_batch_up_when_it_has_died_in_it_twice_is_refuted(
     # Nothing else shows it, and takes its time.
     monkeypatch.setattr(covering.Covering, "plan", and_nothing_else)
     faults = every_crash_point("driver", split_brain=False)
-    certified = certify(toy(Does.GIVES_UP), [exactly_once()], faults, workload=words(events=20), budget=Budget(kills=0))
+    certified = certify(toy(does), [exactly_once()], faults, workload=words(events=20), budget=Budget(kills=0))
     assert status(certified) is Status.VIOLATED, reasons(certified)
     shown = certified.certificate.counterexample
     assert shown is not None
     assert [(one.point, one.key, one.recovering) for one in shown.crashes] == [
-        (Point.USER, "1/begun", False),
-        (Point.USER, "1/begun", True),
+        (Point.USER, f"1/{dies[0]}", False),
+        (Point.USER, f"1/{dies[1]}", True),
     ]
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -249,6 +250,34 @@ class TestJournal:
         mounted.be_quiet()
         assert (OperationKind.OPENED, "a") not in mounted.looked_at(mounted.position)
 
+    def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
+        root = mounted.mount
+        (root / "staging").mkdir()
+        for name in ("staging/part", "whole", "old"):
+            (root / name).write_text("1")
+        (root / "empty").mkdir()
+        mounted.be_quiet()
+        begin = mounted.position
+        (root / "staging").rename(root / "final")
+        os.link(root / "whole", root / "published")
+        (root / "new").write_text("1")
+        (root / "old").write_text("1")
+        for name in ("new", "old"):
+            (root / name).rename(root / f"{name}-too")
+        (root / "empty").rmdir()
+        looked = mounted.looked_at(begin)
+        assert {path for kind, path in looked if kind is OperationKind.OPENED} == {"staging/part", "whole"}
+        assert {path for kind, path in looked if kind is OperationKind.LISTED} == {"staging", "empty"}
+
+    def test_a_jvm_skims_a_folder_that_others_list(self, mounted: MountedFolder, tmp_path: Path) -> None:
+        shutil.copy(shutil.which("ls") or "", tmp_path / "java")
+        (mounted.mount / "of-a-jvm").mkdir()
+        begin = mounted.position
+        subprocess.run([tmp_path / "java", mounted.mount / "of-a-jvm"], check=True, capture_output=True)
+        os.listdir(mounted.mount)
+        looked = {(kind, path) for kind, path in mounted.looked_at(begin) if kind is not OperationKind.ASKED}
+        assert looked == {(OperationKind.SKIMMED, "of-a-jvm"), (OperationKind.LISTED, "")}
+
 
 @needs_mounts
 class TestKill:
@@ -334,6 +363,27 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @needs_mounts
 class TestStates:
+    def test_differ_by_permissions_that_are_set_after_a_content_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        sealed = mounted.mount / "sealed"
+        sealed.write_text("1")
+        usual = stat.S_IMODE(sealed.stat().st_mode)
+        marks = [store.mark()]
+        for mode in (0o444, 0o444):
+            sealed.chmod(mode)
+            marks.append(store.mark())
+        assert [one for one in controller.heard if one.startswith("chmod")] == ["chmod sealed"]
+        before, after, again = store.states(marks)
+        assert before.digest != after.digest == again.digest
+        asked = Looks(frozenset(), frozenset({str(sealed)}), frozenset())
+        assert asked.tell_apart(before, after)
+        for state, mode in ((after, 0o444), (before, usual)):
+            store.restore(state)
+            assert stat.S_IMODE(sealed.stat().st_mode) == mode
+
     def test_of_a_life_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
@@ -367,7 +417,14 @@ class TestStates:
 
 
 class TestLooks:
-    FILES = (StateEntry("/s", None), StateEntry("/s/a", "1", size=1), StateEntry("/s/.a.tmp", "2", size=9))
+    TEMPORARY = "/s/.0.8d777f38-5d3d-4fec-815d-20f7496026dc.tmp"
+    """As Spark calls them."""
+    FILES = (
+        StateEntry("/s", None),
+        StateEntry("/s/a", "1", size=1),
+        StateEntry("/s/.b.tmp", "2", size=9),
+        StateEntry(TEMPORARY, "2", size=9),
+    )
 
     def state(self, *more: StateEntry, without: str = "") -> CrashState:
         files = {entry.path: entry for entry in (*self.FILES, *more) if entry.path != without}
@@ -387,14 +444,20 @@ class TestLooks:
         assert self.tell_apart(asked, self.state(StateEntry("/s/b", "7", size=2)))
         assert not self.tell_apart(asked, self.state(StateEntry("/s/c", "7", size=2)))
 
-    def test_tell_names_apart_that_were_listed_but_for_sparks_temporary_ones_that_nobody_looked_at(self) -> None:
+    def test_tell_names_apart_that_were_listed(self) -> None:
         listed = Looks(frozenset(), frozenset(), frozenset({"/s"}))
         assert self.tell_apart(listed, self.state(StateEntry("/s/b", "7")))
-        assert not self.tell_apart(listed, self.state(without="/s/.a.tmp"))
-        # A marker of the user's.
-        assert self.tell_apart(listed, self.state(StateEntry("/s/.done-3", "7")))
-        looked = Looks(frozenset(), frozenset({"/s/.a.tmp"}), frozenset({"/s"}))
-        assert self.tell_apart(looked, self.state(without="/s/.a.tmp"))
+        assert self.tell_apart(listed, self.state(without=self.TEMPORARY))
+
+    def test_tell_names_apart_that_were_skimmed_but_for_sparks_temporary_ones_that_nobody_looked_at(self) -> None:
+        skimmed = Looks(frozenset(), frozenset(), frozenset(), frozenset({"/s"}))
+        assert self.tell_apart(skimmed, self.state(StateEntry("/s/b", "7")))
+        assert not self.tell_apart(skimmed, self.state(without=self.TEMPORARY))
+        # A marker of the user's, and a file that a life of theirs has left.
+        assert self.tell_apart(skimmed, self.state(StateEntry("/s/.done-3", "7")))
+        assert self.tell_apart(skimmed, self.state(without="/s/.b.tmp"))
+        looked = Looks(frozenset(), frozenset({self.TEMPORARY}), frozenset(), frozenset({"/s"}))
+        assert self.tell_apart(looked, self.state(without=self.TEMPORARY))
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:

@@ -33,6 +33,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.crash_points.inside_python import tracing
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -122,6 +123,7 @@ def ends_its_thread(frame, batch, folder, until):
     thread.join()
 
 
+import asyncio
 import threading
 
 
@@ -129,6 +131,32 @@ def yields_with_a_thread(rows, folder, until):
     threading.Thread(target=work, args=(folder, until), daemon=True).start()
     for row in rows:
         yield row
+
+
+def syncs(frame, batch, folder):
+    with open(folder + f"/{batch}", "w") as file:
+        file.write("1")
+    os.getppid()
+
+
+def leaves_it_to_a_timer(frame, batch, folder, left):
+    timer = threading.Timer(60, helper.store, [folder])
+    timer.start()
+    left.append(timer.cancel)
+
+
+def leaves_it_to_a_pool(frame, batch, folder, pool):
+    pool.submit(helper.store, folder)
+
+
+def leaves_it_to_a_loop(frame, batch, folder, loop):
+    asyncio.run_coroutine_threadsafe(store_later(folder), loop)
+
+
+async def store_later(folder):
+    helper.store(folder)
+    await asyncio.sleep(60)
+    helper.store(folder)
 """
 HELPER = """\
 def store(path):
@@ -360,6 +388,54 @@ class TestLines:
         finally:
             until.set()
         assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    def test_what_is_synced_as_a_whole_is_synced_file_by_file_where_it_has_changed(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        folder, synced = tmp_path / "sink", []
+        folder.mkdir()
+        monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.readlink(f"/proc/self/fd/{opened}")))
+        # So that the test need not wait for all disks of the machine.
+        monkeypatch.setattr(tracing, "SYNC", os.getppid)
+        watching = Watching(whose(sink), whole=True, folders=(str(folder),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            for batch in range(2):
+                as_batch(partial(sink.syncs, folder=str(folder)), batch)
+                synced.append("")
+        assert synced == [f"{folder}/0", str(folder), "", f"{folder}/1", str(folder), ""]
+
+    def test_what_a_thread_has_not_begun_when_it_has_returned_is_such_an_effect_too(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        left: list[Callable[[], object]] = []
+        held, busy, loop = threading.Event(), threading.Event(), asyncio.new_event_loop()
+        runs = threading.Thread(target=loop.run_forever)
+        runs.start()
+
+        def holds() -> None:
+            busy.set()
+            held.wait(60)
+
+        def noted(work: Callable[..., None], **more: object) -> set[tuple[str, str]]:
+            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+                as_batch(partial(work, folder=str(tmp_path), **more), 0)
+            return {(kind, target) for kind, target, _ in said.effects}
+
+        try:
+            assert noted(sink.leaves_it_to_a_timer, left=left) == {("thread", "helper.store")}
+            left.pop()()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(holds)
+                assert busy.wait(30)
+                assert noted(sink.leaves_it_to_a_pool, pool=pool) == {("thread", "helper.store")}
+                held.set()
+            assert noted(sink.leaves_it_to_a_loop, loop=loop) == {("thread", "their_sink.store_later")}
+        finally:
+            held.set()
+            for cancel in left:
+                cancel()
+            loop.call_soon_threadsafe(loop.stop)
+            runs.join(30)
 
     def test_a_thread_that_it_has_waited_for_is_none(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
