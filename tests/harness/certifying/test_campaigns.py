@@ -483,6 +483,20 @@ def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[.
     assert campaign.IN_THE_JVM in other.not_covered
 
 
+def test_what_any_restart_shows_in_a_new_jvm_alone_is_found_before_crash_states_are_tried(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.NUMBERS_ANEW, jars=("upload.jar",)))
+    assert status(certified) is Status.VIOLATED
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, crash.side, crash.batch, shown.how) == (Point.COMMIT_LOG, Side.AFTER, 0, How.KILL)
+    assert shown.anomaly == "lost-input"
+    assert {trial.how for trial in certified.certificate.trials} == {How.KILL}
+    assert not cluster.runs
+
+
 def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
     certified = certify(toy(Does.APPENDS_IN_RECOVERY_WORKERS))
     assert status(certified) is Status.UNKNOWN
