@@ -13,8 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -73,6 +74,8 @@ class Does(StrEnum):
     """It adds them again, but never when it is killed for real."""
     IN_STEPS = "in-steps"
     """As by-id, in two steps, after each of which it comes to the same point of its own."""
+    NUMBERS_ANEW = "numbers-anew"
+    """As by-id, but it calls its files by how many its session has written, which a new one does not know."""
     HOLDS_BACK = "holds-back"
     """As by-id, but it keeps a batch in memory until the next one comes."""
     GIVES_UP = "gives-up"
@@ -149,7 +152,9 @@ class ToyLife:
     killed: threading.Event
     in_recovery_worker: bool
     warm: bool = False
-    """Whether it is in a session that has lived the query before, and in which nothing was killed."""
+    """Whether it is in a session that has lived the query before."""
+    written: Iterator[int] = field(default_factory=count)
+    """How many files its session has."""
     held: int | None = None
     """The batch that is in memory alone."""
 
@@ -240,6 +245,12 @@ class ToyLife:
         self.pass_point(Point.USER, Side.AFTER, f"{number}/begun", TASK)
 
     def _store(self, number: int) -> None:
+        if self.does is Does.NUMBERS_ANEW:
+            for file in self.sink.iterdir():
+                if file.read_text() == f"{number} 0":
+                    file.unlink()
+            (self.sink / f"part-{next(self.written)}").write_text(f"{number} 0")
+            return
         forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_RECOVERY_WORKERS and self.warm)
         name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
@@ -313,7 +324,9 @@ class ToySpark:
         self.scratch.mkdir(parents=True)
         self.watched = False
         self._started: dict[str, ToyProcess] = {}
-        self._sessions: Counter[str] = Counter()
+        self._lives: Counter[str] = Counter()
+        self._written: dict[str, Iterator[int]] = {}
+        """By the session, how many lives it has had and how many files it has written."""
 
     def __enter__(self) -> ToySpark:
         return self
@@ -334,15 +347,17 @@ class ToySpark:
         given = dict(env or {})
         if module.endswith("warm_session"):
             self.watched = "javaagent" in (settings or {}).get("spark.driver.extraJavaOptions", "")
-            self._sessions[name] += 1
+            self._lives[name], self._written[name] = 0, count()
             work = _session
         else:
             assert module.endswith("queries.driver")
 
-            warm = self._sessions[name.partition(".")[0]] == 1
+            session = name.partition(".")[0]
+            self._lives[session] += 1
+            warm, written = self._lives[session] > 1, self._written[session]
 
             def work(process: ToyProcess, path: str) -> None:
-                _life(process, path, given, self.watched, warm)
+                _life(process, path, given, self.watched, warm, written)
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
@@ -367,7 +382,9 @@ def _session(process: ToyProcess, path: str) -> None:
     harness.close()
 
 
-def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool) -> None:
+def _life(
+    process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool, written: Iterator[int]
+) -> None:
     with Path(path).open("rb") as file:
         pickle.load(file)
         plan: QueryPlan = pickle.load(file)
@@ -400,6 +417,7 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool,
         process.killed,
         in_recovery_worker=True,
         warm=warm,
+        written=written,
     )
     try:
         life.live()

@@ -3,15 +3,17 @@
 1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once,
    with what was durable there.
 2. A plan is made of what they passed.
-3. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
+3. A query that brings code of a library is killed for real in a recovery worker where nothing is to be done again after
+   it, and goes on in a new JVM: what a library keeps in a JVM's memory and a crash forgets no crash state shows.
+4. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
    as one shows a violation, it is tried again as a real kill in a recovery worker, repeated and made smaller, and is
    reported only then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to
    go on. Where it is claimed that a query survives losses of power, those are tried next (`losing_power`).
-4. Real kills on the cluster (`proving`): of executors, Python workers and nodes at the points of tasks, and split
+5. Real kills on the cluster (`proving`): of executors, Python workers and nodes at the points of tasks, and split
    brains.
-5. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
+6. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
    each as a real kill.
-6. The certificate is written.
+7. The certificate is written.
 """
 
 from __future__ import annotations
@@ -87,7 +89,16 @@ from .killing import on_cluster, spread
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import messages_first
 from .plan import CrashTrial, How, Victim
-from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
+from .planning import (
+    CrashPlan,
+    crash_at,
+    every_crash_point,
+    of_answers,
+    of_nodes,
+    of_restarts,
+    of_split_brains,
+    of_the_driver,
+)
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
@@ -338,6 +349,7 @@ class _Campaign:
                 write_points(state.folder / POINTS, lives[0])
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
+                self._restart(workers[0], profile, of_driver, references, kills)
                 self._cover(covering, in_recovery_workers, SHARES, LATER_SHARE)
                 self._lose_power(losing, POWER_SHARE)
                 affording = Affording(state, self.request, covering, losing, kills, of_driver)
@@ -380,6 +392,25 @@ class _Campaign:
             proving.take_up([trial for trial in real_ones if those(trial)])
             if those is is_driver_alone and states:
                 proving.confirm(states)
+
+    def _restart(
+        self,
+        worker: RecoveryWorker,
+        profile: Profile,
+        of_driver: Sequence[Planned],
+        references: Sequence[Stamped],
+        kills: Kills,
+    ) -> None:
+        """In JVMs that are new, as crash states are recovered from in one that lives on. Each run begins in a new one,
+        too: the life before the crash is to be one of which it was the first."""
+        state = self.state
+        if not _keeps_in_the_jvm(self.request.query) or self._is_over():
+            return
+        if restarts := state.unkilled(of_restarts(profile, of_driver)):
+            killer = RecoveryWorkerKiller(worker, anew=True)
+            proving = Proving(state, self.request, killer, self.cluster.name, references, Kills((), (), kills.keys))
+            with state.timed("kills"):
+                proving.restart(restarts)
 
     def _kill(
         self,
@@ -484,7 +515,7 @@ class _Campaign:
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
         query = self.request.query
         if query.copyable:
-            if query.packages or query.jars:
+            if _keeps_in_the_jvm(query):
                 self.state.not_covered.append(IN_THE_JVM)
             covering.plan(profile, of_driver, self.faults.recovering)
         else:
@@ -595,6 +626,11 @@ class _Campaign:
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
         )
+
+
+def _keeps_in_the_jvm(query: Query) -> bool:
+    """Whether it brings code of a library, and crash states stand for crashes of its driver."""
+    return query.copyable and bool(query.packages or query.jars)
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:

@@ -90,6 +90,20 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
     return found
 
 
+def of_restarts(profile: Profile, of_driver: Iterable[Planned]) -> list[Planned]:
+    """Those of the driver's crashes after which nothing is to be done again, in the first batch and in one that is like
+    most: what is wrong after them is wrong after any restart."""
+    batches = {0, steady_batch(profile)}
+    last = max(profile.kinds, default=0)
+    return [
+        one
+        for one in of_driver
+        if one.crash.batch in batches
+        and one.crash.batch != last
+        and (one.crash.point, one.crash.side) == (Point.COMMIT_LOG, Side.AFTER)
+    ]
+
+
 def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True) -> list[Planned]:
     """At every kind of point that tasks pass, in one steady batch; Python workers where there are some. `copyable`:
     whether all that outlives a task is in the crash states."""

@@ -113,6 +113,11 @@ class Proving:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
         self._timed(lambda: self._try_all({"kills": self._kills.of_nodes, "split brains": self._kills.splits}, False))
 
+    def restart(self, planned: Sequence[Planned]) -> None:
+        """Until a violation is confirmed, these are done, or the budget is spent."""
+        # How long they take says nothing of what runs on a cluster take.
+        self._try_all({"restarts": planned}, False)
+
     def sample(self, drawn: Sequence[Planned], share: float) -> None:
         """Until a violation is confirmed, the sample is done, or that share of the budget is spent."""
         self._timed(lambda: self._try_all({"the sample": drawn}, True, share))

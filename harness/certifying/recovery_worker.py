@@ -67,7 +67,8 @@ from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
 LONGEST = 6
-"""How often its recovery worker's patience a life may take that always gives a sign of work."""
+"""How often its recovery worker's patience a life may take that always gives a sign of work; and how often its time a
+session may take to come up, on a machine that is busy."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
@@ -212,8 +213,17 @@ class RecoveryWorker:
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
 
     def await_ready(self) -> None:
-        """Raises DeadlinePassed or ProcessDied."""
-        wait_until(lambda: self._alive(self._session) and self._gateway is not None, READY_SECONDS, "a warm session")
+        """Raises DeadlinePassed or ProcessDied. Time counts by the share of the machine that a process has."""
+        signs, what = Signs(lambda: None), "a warm session"
+
+        def ready() -> bool:
+            if self._alive(self._session) and self._gateway is not None:
+                return True
+            if signs.silent() >= READY_SECONDS:
+                raise DeadlinePassed(what, READY_SECONDS, "nothing of it")
+            return False
+
+        wait_until(ready, LONGEST * READY_SECONDS, what)
 
     def rest(self) -> None:
         """End its session until the next life: meanwhile others need the memory."""
@@ -262,7 +272,7 @@ class RecoveryWorker:
         while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what
         else went wrong with the recovery worker itself.
         """
-        if self._session.poll() is not None:
+        if self._session.poll() is not None or self._gateway is None:
             self._start_anew()
         life = self._begin(actor, incarnation, watched, fatal)
         self.store.begin(self._points_place if watched else None, incarnation)

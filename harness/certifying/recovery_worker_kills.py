@@ -62,8 +62,10 @@ def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, nam
 class RecoveryWorkerKiller:
     """Carries out schedules of a campaign in one of its recovery workers."""
 
-    def __init__(self, worker: RecoveryWorker) -> None:
+    def __init__(self, worker: RecoveryWorker, anew: bool = False) -> None:
+        """`anew`: whether each run begins in a session that has lived nothing before."""
         self._worker = worker
+        self._anew = anew
 
     def __call__(
         self, folder: Path, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[Stamped]
@@ -73,6 +75,8 @@ class RecoveryWorkerKiller:
         batches = request.query.batches(request.workload)
         with self._worker.fed(request.query, batches):
             before = [*offered(batches), *(references or self._run_references())]
+            if self._anew:
+                self._worker.rest()
             lives, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
             numbered = list(enumerate(lives, start=1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...harness.core.errors import UnknownName
-from . import iceberg_file_names, paimon_batch_ids, random_job_ids, retried_stage
+from . import changelog_versions, iceberg_file_names, paimon_batch_ids, random_job_ids, retried_stage
 from .line import RealBug, Release, Report
 
 __all__ = ["BUGS", "RealBug", "Release", "Report", "real_bug"]
@@ -19,6 +19,7 @@ BUGS: Final[tuple[RealBug, ...]] = (
     iceberg_file_names.BUG,
     random_job_ids.BUG,
     retried_stage.BUG,
+    changelog_versions.BUG,
     paimon_batch_ids.BUG,
 )
 

@@ -50,7 +50,7 @@ class RealBug:
     schedule: Schedule
     """One crash, as the report has it."""
     anomalies: frozenset[Anomaly]
-    """As what it shows itself on the affected release."""
+    """As what it shows itself on the affected release. None: there the query fails without any fault."""
     claim: Guarantee = exactly_once()
     deadline: Duration = seconds(600)
 

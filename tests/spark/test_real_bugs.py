@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.errors import InvalidOperator, MissingTool
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.install.machine import find_java
 from streamproof.harness.install.packages import kept_jars
@@ -30,6 +30,10 @@ def test_shows_on_the_release_that_has_it_alone(bug: RealBug, side: str, tmp_pat
         kept_jars(bug.make(release).configuration, chosen_spark(release.spark), find_java())
     except MissingTool as error:
         pytest.skip(str(error))
+    if side == AFFECTED and not bug.anomalies:
+        with pytest.raises(InvalidOperator):
+            ran(bug, side, tmp_path / "run")
+        return
     finished = ran(bug, side, tmp_path / "run")
     (verdict,) = finished.judgement.verdicts
     assert verdict.status is (Status.VIOLATED if side == AFFECTED else Status.HOLDS), verdict

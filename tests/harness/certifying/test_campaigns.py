@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +35,10 @@ from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import LifeStates, Waiting
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core import signs
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import (
+    DeadlinePassed,
     ExitStatus,
     InvalidOperator,
     InvalidScenario,
@@ -481,6 +484,53 @@ def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[.
     )
     assert campaign.IN_THE_JVM not in one.not_covered
     assert campaign.IN_THE_JVM in other.not_covered
+
+
+def test_what_any_restart_shows_in_a_new_jvm_alone_is_found_before_crash_states_are_tried(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.NUMBERS_ANEW, jars=("upload.jar",)))
+    assert status(certified) is Status.VIOLATED
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, crash.side, crash.batch, shown.how) == (Point.COMMIT_LOG, Side.AFTER, 0, How.KILL)
+    assert shown.anomaly == "lost-input"
+    assert {trial.how for trial in certified.certificate.trials} == {How.KILL}
+    assert not cluster.runs
+
+
+def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come_up = toy_spark._session
+
+    def slowly(*given: Any) -> None:
+        time.sleep(0.2)
+        come_up(*given)
+
+    monkeypatch.setattr(toy_spark, "_session", slowly)
+    monkeypatch.setattr(recovery_worker, "READY_SECONDS", 0.1)
+    monkeypatch.setattr(signs, "share_of_machine", lambda: 0.1)
+    assert certify(toy(Does.BY_ID), budget=Budget(runs=1)).certificate.trials
+
+
+def test_a_session_that_did_not_come_up_is_started_again_for_the_next_life(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_anew = RecoveryWorker._start_anew
+    started = count()
+
+    def not_the_first_time(worker: RecoveryWorker) -> None:
+        start_anew(worker)
+        if not next(started):
+            worker._gateway = None
+            raise DeadlinePassed("a warm session", 90, "nothing of it")
+
+    monkeypatch.setattr(RecoveryWorker, "_start_anew", not_the_first_time)
+    certificate = certify(toy(Does.BY_ID, jars=("upload.jar",)), budget=Budget(runs=3)).certificate
+    assert any(line.why.startswith("waited 90") for line in certificate.not_reached), certificate.not_reached
+    assert certificate.trials
 
 
 def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
