@@ -14,7 +14,7 @@ import msgspec
 from ..core.errors import InvalidOperator
 from ..core.model import Event, Value
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Natural = Annotated[int, msgspec.Meta(ge=0)]
 """Checked where a record is read."""
 
 
@@ -29,11 +29,11 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     """An incarnation of a slice began, blank (`restored` is None) or from (incarnation, number) of a checkpoint."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     restored: tuple[int, int] | None
-    next_seq: Count
+    next_seq: Natural
     """The number that its next output will carry."""
-    replica: Count = 0
+    replica: Natural = 0
     seed: int = 0
     """Of its random draws."""
 
@@ -43,35 +43,35 @@ class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
     timestamp vector, numbering and output log. What it had taken before counts no more."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     checkpoint: tuple[int, int]
     """The incarnation that took it, and its number."""
-    next_seq: Count
+    next_seq: Natural
 
 
 class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
     """From now on this replica could take over from the others of its slice without loss, and the manager knows it."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
 
 
 class Promoted(msgspec.Struct, frozen=True, tag="promoted", array_like=True):
     """A replica that stood by speaks for its slice from now on."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
     """A slice heard that a receiver has opened its channel, and wants what comes after number `after`."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     downstream: str
-    downstream_incarnation: Count
-    after: Count
-    next_seq: Count
+    downstream_incarnation: Natural
+    after: Natural
+    next_seq: Natural
     """The number of the first output that had not been made yet."""
 
 
@@ -79,19 +79,19 @@ class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
     """A slice took `count` events, numbered `first` to `last`, from a channel, after its filter."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     upstream: str
-    upstream_incarnation: Count
-    first: Count
-    last: Count
-    count: Count
+    upstream_incarnation: Natural
+    first: Natural
+    last: Natural
+    count: Natural
 
 
 class Closed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
     """An epoch ended for a slice: of what it had taken so far, its operator made what it makes at the end of one."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     epoch: int
 
 
@@ -99,7 +99,7 @@ class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
     """A timer of an operator's fired: of what it had taken so far, it made what it makes then."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     at: int
     """The event time that was due, or what the node's clock showed, in ms."""
     time: int
@@ -110,39 +110,39 @@ class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
 
 class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array_like=True):
     slice: str
-    incarnation: Count
-    number: Count
+    incarnation: Natural
+    number: Natural
 
 
 class PartialTaken(msgspec.Struct, frozen=True, tag="partial-taken", array_like=True):
     """The checkpoint with this number, which is taken now, holds of the state only what has changed."""
 
     slice: str
-    incarnation: Count
-    number: Count
+    incarnation: Natural
+    number: Natural
 
 
 class Compensated(msgspec.Struct, frozen=True, tag="compensated", array_like=True):
     """An operator made up for what its recovery could not restore, which moved the state by at most `missing`."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     missing: float
 
 
 class CheckpointDurable(msgspec.Struct, frozen=True, tag="checkpoint-durable", array_like=True):
     slice: str
-    incarnation: Count
-    number: Count
+    incarnation: Natural
+    number: Natural
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
     """A slice refused a message of a replaced incarnation (fencing)."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     peer: str
-    peer_incarnation: Count
+    peer_incarnation: Natural
     message: str
 
 
@@ -150,7 +150,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     """A slice has seen the end of its input, and has said so downstream. Noted again when it hears it from more."""
 
     slice: str
-    incarnation: Count
+    incarnation: Natural
     inputs: dict[str, list[int]]
     """Upstream slice -> its incarnations from which the end was heard."""
 
@@ -160,12 +160,12 @@ class Worked(msgspec.Struct, frozen=True, tag="worked", array_like=True):
     end of its input, where there is anything to say."""
 
     slice: str
-    incarnation: Count
-    dropped: Count
+    incarnation: Natural
+    dropped: Natural
     """Events that its duplicate filter dropped."""
-    waited: Count
+    waited: Natural
     """Times that its merge held what had come in, since another channel could bring what comes before it."""
-    trimmed: Count
+    trimmed: Natural
     """Batches that were dropped from its output logs, since nobody will ask for them any more."""
 
 
@@ -178,8 +178,8 @@ class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
 
     sink: str
     channel: str
-    incarnation: Count
-    position: Count
+    incarnation: Natural
+    position: Natural
     rows: list[Event]
 
 
@@ -188,7 +188,7 @@ class EmptyBatch(msgspec.Struct, frozen=True, tag="empty-batch", array_like=True
 
     sink: str
     channel: str
-    incarnation: Count
+    incarnation: Natural
     batch: int
 
 
@@ -197,7 +197,7 @@ class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
     one for each that processes."""
 
     actor: str
-    incarnation: Count
+    incarnation: Natural
     rows: dict[str, Value]
 
 
@@ -205,7 +205,7 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """What Spark said of a micro-batch of a query, at the end of the life that ran it."""
 
     actor: str
-    incarnation: Count
+    incarnation: Natural
     batch: int
     rows: int
     """Of its input."""
@@ -226,7 +226,7 @@ class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):
 
     actor: str
     """The coordinator."""
-    incarnation: Count
+    incarnation: Natural
     what: str
     """A word of the scheme's, such as "complete"."""
     details: dict[str, Value] = {}
@@ -238,12 +238,12 @@ class Changed(msgspec.Struct, frozen=True, tag="changed", array_like=True):
 
     actor: str
     """The coordinator."""
-    incarnation: Count
+    incarnation: Natural
     member: str
     """The slice."""
-    number: Count
+    number: Natural
     """Of the change, among those of this slice: from 1."""
-    since: Count
+    since: Natural
     """So many inputs make up the state of the slice, of every incarnation and replica alike, where it begins to hold:
     it holds for all that comes after them."""
     settings: dict[str, Value]
@@ -254,10 +254,10 @@ class Adopted(msgspec.Struct, frozen=True, tag="adopted", array_like=True):
     """An incarnation of a slice goes by a change from now on."""
 
     slice: str
-    incarnation: Count
-    number: Count
+    incarnation: Natural
+    number: Natural
     """Of the change."""
-    position: Count
+    position: Natural
     """How many inputs make up its state."""
 
 

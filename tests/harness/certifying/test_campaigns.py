@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import time
 from collections import Counter
@@ -632,7 +633,7 @@ def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: 
         toy(Does.HANGS_IN_RECOVERY_WORKERS), claims, DRIVER_ALONE, workload=words(events=1), budget=budget
     )
     assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
-    assert "not confirmed by a kill: 1 real kill there did not show it" in reasons(certified, RECOVERS)
+    assert re.search(r"not confirmed by a kill: \d real kills? there did not show it", reasons(certified, RECOVERS))
     assert "the query did not recover: waited 2 s" in reasons(certified)
 
 
