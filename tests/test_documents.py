@@ -52,7 +52,7 @@ MADE_FOR_SITE = re.compile(r"(?:\.\./)?(?:schemes|reference)/")
 """Pages that `docs/site_pages.py` makes; that links to them lead somewhere is seen where the site is built."""
 FOLLOWED = ROOT / "docs" / "tutorial.md"
 """Names files that who follows it makes, as `test_site.py` does."""
-NOT_OURS = {"LD_PRELOAD", "StreamTest", "ptrace"}
+NOT_OURS = {"LD_PRELOAD", "NullPointerException", "NumberFormatException", "StreamTest", "bulk_insert", "ptrace"}
 """Names of others."""
 
 

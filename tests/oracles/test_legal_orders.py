@@ -168,11 +168,13 @@ def lost_events(count: int) -> Made:
     """A slice that never had a durable checkpoint dies after so many events, and starts blank."""
     made = Made(chain(Log()), Numbering.FRESH)
     made.start("op0", 1)
+    made.open("a", 1, "op0", 1, 1)
     made.offer("a", *range(1, count + 1))
     made.take("op0", 1, "a", 1, 1, count)
     made.deliver("op0", 1, *range(1, count + 1))
     made.lose("op0", 1)
     made.start("op0", 2, next_seq=1_001)
+    made.open("a", 1, "op0", 2, count + 1)
     made.offer("a", count + 1)
     made.take("op0", 2, "a", 1, count + 1, count + 1)
     made.deliver("op0", 2, 1_001)
