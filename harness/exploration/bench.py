@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from ..contracts.cluster import Run
@@ -247,7 +247,7 @@ class Bench:
                     self._remembers("it gives another history when the same schedule is run again", outside.changed())
                 )
             digests = [first]
-            thorough = self.cluster.simulate_thoroughly
+            thorough = partial(self.cluster.simulate_thoroughly, outside)
             ever: dict[str, None] = {}
             for most in (_SOME, _MORE):
                 for schedule, step in small.some_crashes(most):

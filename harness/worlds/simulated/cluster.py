@@ -60,7 +60,8 @@ class SimulatedCluster:
             with self.simulate(run, Controller(run.scenario.faults)) as deployment:
                 yield deployment
             return
-        outside = _outside_of(run)
+        assert isinstance(run.scenario.subject, SchemeSubject)
+        outside = OutsideMemory(run.scenario.subject)
         forgetting = _Forgetting(run.recorder, outside)
         with self._forgetful(run, forgetting) as deployment:
             yield deployment
@@ -87,9 +88,10 @@ class SimulatedCluster:
             deployment.release()
 
     @contextmanager
-    def simulate_thoroughly(self, run: Run) -> Iterator[SimulatedDeployment]:
-        """As `simulate`, where crashes take more, and disks and links pass on what was written and sent."""
-        with self._forgetful(run, _Forgetting(run.recorder, _outside_of(run))) as deployment:
+    def simulate_thoroughly(self, outside: OutsideMemory, run: Run) -> Iterator[SimulatedDeployment]:
+        """As `simulate`, where disks and links pass on what was written and sent, and each crash puts back what is
+        `outside` of the world."""
+        with self._forgetful(run, _Forgetting(run.recorder, outside)) as deployment:
             yield deployment
 
     @contextmanager
@@ -102,11 +104,6 @@ class SimulatedCluster:
             yield deployment
         finally:
             deployment.release()
-
-
-def _outside_of(run: Run) -> OutsideMemory:
-    assert isinstance(run.scenario.subject, SchemeSubject)
-    return OutsideMemory(run.scenario.subject)
 
 
 class _Forgetting:
