@@ -79,7 +79,7 @@ class Covering:
         """The most worth trying is the last."""
         self._later: list[Group] = []
         """The same, of those for which others stand (`alike`), once these have passed."""
-        self._first_recovery_workers: list[Group] = []
+        self._first_workers: list[Group] = []
         """States of the first recovery worker's only, which has its folders."""
         self._recovery: Crashed | None = None
         """The crash from which it is to recover once more, watched: crashes while it does are planned then."""
@@ -153,11 +153,11 @@ class Covering:
     @property
     def needed(self) -> bool:
         """Whether some of it is what nothing stands for."""
-        return bool(self._waiting or self._first_recovery_workers or self._waiting_again or self._recovery)
+        return bool(self._waiting or self._first_workers or self._waiting_again or self._recovery)
 
     def recoveries_left(self, later: bool = True) -> int:
         """So many at most."""
-        groups = len(self._waiting) + len(self._first_recovery_workers) + len(self._waiting_again)
+        groups = len(self._waiting) + len(self._first_workers) + len(self._waiting_again)
         again = 0
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
@@ -213,9 +213,7 @@ class Covering:
             state.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in state.trials if trial.how is self._how}
-        single = [
-            (one.crash,) for group in (*self._waiting, *self._first_recovery_workers, *self._later) for one in group
-        ]
+        single = [(one.crash,) for group in (*self._waiting, *self._first_workers, *self._later) for one in group]
         first = () if self._second is None else self._second[0].crashes
         again = [(*first, one.crash) for group in self._waiting_again for one in group]
         left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
@@ -236,7 +234,7 @@ class Covering:
         ]
 
     def _cover_each(self, share: float, known: int) -> None:
-        if not self._waiting and not self._first_recovery_workers:
+        if not self._waiting and not self._first_workers:
             return
         phase = "crash states" if self._how is How.CRASH_STATE else "losses of power"
         self._state.begin(phase, sum(map(len, self._waiting)))
@@ -272,11 +270,11 @@ class Covering:
         """The next that can be recovered from in that recovery worker, with those that are the same there."""
         states = self._states[place]
         with self._lock:
-            while self._waiting or (place == 0 and self._first_recovery_workers):
-                group = (self._waiting or self._first_recovery_workers).pop()
+            while self._waiting or (place == 0 and self._first_workers):
+                group = (self._waiting or self._first_workers).pop()
                 here = states.passed(group[0])
                 if here is None:
-                    self._first_recovery_workers.insert(0, group)
+                    self._first_workers.insert(0, group)
                     continue
                 # What is the same in the first recovery worker need not be in another one: its files have names of
                 # their own.
@@ -292,7 +290,7 @@ class Covering:
         assert here is not None
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(worker, crashed)
-        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_recovery_workers, self._later))]
+        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_workers, self._later))]
         trials = self._enter(worker, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
@@ -330,22 +328,9 @@ class Covering:
         if self._recovery is not None and self._state.within_budget(share):
             self._plan_recovery(self._recovery)
             self._recovery = None
-        waiting = self._waiting_again
-        if not waiting or self._second is None:
-            return
-        self._state.begin("crashes while recovering", sum(map(len, waiting)))
-        first, states = self._second
-        while waiting and not self._new(known):
-            run = self._state.begin_run(self._kind, share)
-            if run is None:
-                return
-            group = waiting.pop()
-            here = states.passed(group[0])
-            assert here is not None
-            crashed = crashed_again(first, states.life, here, group[0].crash)
-            life = recover(self._workers[0], crashed)
-            group += self._alike(states, here, life, (waiting,))
-            self._enter(self._workers[0], crashed, group, states, life, run)
+        if self._waiting_again and self._second is not None:
+            phase = "crashes while recovering"
+            self._cover_again(phase, self._second, self._waiting_again, share, known, lambda group: group)
 
     def _die_twice(self, share: float) -> None:
         """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
@@ -382,22 +367,36 @@ class Covering:
         self._repairs = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
 
     def _cover_repairs(self, share: float, known: int) -> None:
+        def planned(group: Group) -> Group:
+            lines = self._state.add([Planned(one.crash) for one in group])
+            return [Waiting(line.crash, one.passed) for line, one in zip(lines, group, strict=True)]
+
         assert self._repairing is not None
-        first, states = self._repairing
-        self._state.begin("crashes while it repairs", sum(map(len, self._repairs)))
-        while self._repairs and not self._new(known):
+        self._cover_again("crashes while it repairs", self._repairing, self._repairs, share, known, planned)
+
+    def _cover_again(
+        self,
+        phase: str,
+        recovery: tuple[Crashed, LifeStates],
+        waiting: list[Group],
+        share: float,
+        known: int,
+        planned: Callable[[Group], Group],
+    ) -> None:
+        """Crashes in a recovery. `planned` gives those of a group as they stand in the plan, once they are tried."""
+        self._state.begin(phase, sum(map(len, waiting)))
+        first, states = recovery
+        while waiting and not self._new(known):
             run = self._state.begin_run(self._kind, share)
             if run is None:
                 return
-            group = self._repairs.pop()
+            group = waiting.pop()
             here = states.passed(group[0])
             assert here is not None
             crashed = crashed_again(first, states.life, here, group[0].crash)
             life = recover(self._workers[0], crashed)
-            group += self._alike(states, here, life, (self._repairs,))
-            lines = self._state.add([Planned(one.crash) for one in group])
-            mates = [Waiting(line.crash, one.passed) for line, one in zip(lines, group, strict=True)]
-            self._enter(self._workers[0], crashed, mates, states, life, run)
+            group += self._alike(states, here, life, (waiting,))
+            self._enter(self._workers[0], crashed, planned(group), states, life, run)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""

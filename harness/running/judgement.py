@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -128,8 +128,7 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
             return verdict
         return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNREPEATABLE, determinism.differs))
 
-    verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
-    return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
+    return _as_far_as_known(judgement, known)
 
 
 def _as_far_as_repeated(judgement: Judgement, differs: str) -> Judgement:
@@ -137,11 +136,7 @@ def _as_far_as_repeated(judgement: Judgement, differs: str) -> Judgement:
     if not differs:
         return judgement
     reason = Reason(Why.NOT_REPEATED, differs)
-    verdicts, broken = (
-        tuple(unknown(one.guarantee, one.observables, reason) for one in some)
-        for some in (judgement.verdicts, judgement.broken)
-    )
-    return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
+    return _as_far_as_known(judgement, lambda one: unknown(one.guarantee, one.observables, reason))
 
 
 def _as_far_as_forgotten(judgement: Judgement, history: History) -> Judgement:
@@ -162,6 +157,10 @@ def _as_far_as_forgotten(judgement: Judgement, history: History) -> Judgement:
             return verdict
         return unknown(verdict.guarantee, verdict.observables, reason)
 
+    return _as_far_as_known(judgement, known)
+
+
+def _as_far_as_known(judgement: Judgement, known: Callable[[Verdict], Verdict]) -> Judgement:
     verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 

@@ -57,8 +57,7 @@ def why_not_repeated(
 
 
 def _length(history: History) -> int:
-    records = history.of(Offered)
-    return sum(len(one.record.events) for one in records if isinstance(one.record, Offered))
+    return sum(len(record.events) for record in history.each(Offered))
 
 
 class _Compared:
