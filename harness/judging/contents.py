@@ -7,9 +7,12 @@ window, what of that is still in the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from operator import eq
+from itertools import accumulate, chain, pairwise, starmap
+from operator import eq, le
+from typing import NamedTuple
 
 from ..core.model import Event, channel_name, operator_of
 from .expected import Expected
@@ -51,8 +54,9 @@ def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
         incomplete = [one for one in incomplete if not _passed_over_nothing(one.lineage(), places)]
         if not incomplete:
             continue
-        holes = {one.number: _Holes(rerun, one, places, should) for one in incomplete}
-        if not any(one.missing for one in holes.values()):
+        times = {derivation: event.time for derivation, event in should.items()}
+        holes = {one.number: _Holes(rerun, one, places, times) for one in incomplete}
+        if not any(one.spans for one in holes.values()):
             continue
         for to in rerun.topology.downstream(slice_id):
             for lacking in _on_channel(rerun, slice_id, to, holes):
@@ -99,6 +103,16 @@ def _passed_over_nothing(lineage: Sequence[Derivation], places: Mapping[Derivati
     return True
 
 
+class _Span(NamedTuple):
+    """Where in a lineage an input is missing."""
+
+    begin: int
+    end: int
+    """The first place where it is missing no longer: it came, or is out of the window."""
+    forgotten: bool
+    """Nobody took it again."""
+
+
 class _Holes:
     """Which inputs an incarnation had passed over, event by event."""
 
@@ -107,65 +121,73 @@ class _Holes:
         rerun: Reexecution,
         one: Rerun,
         places: Mapping[Derivation, ChannelPosition],
-        should: Mapping[Derivation, Event],
+        times: Mapping[Derivation, int],
     ) -> None:
         self._window = rerun.topology.stages[operator_of(one.slice_id)].operator.window
         self._lineage = one.lineage()
-        self._should = should
-        self.missing: dict[Derivation, tuple[int, int | None]] = {}
+        self._times = times
+        self._missing: dict[Derivation, tuple[int, int | None]] = {}
         """Input -> from which event of the lineage on it is missing, and until which, if it came later."""
         self._at: dict[Derivation, int] = {}
         self._now: list[int] = []
         """After each event of the lineage, how far event time has come."""
-        self._before = _progress_before(rerun, one, should)
-        self._again = _taken_after(rerun, one)
-        self._walk(places, should)
+        self._walk(places)
         for epoch, position in one.closings():
             if position:
                 self._at[one.slice_id, epoch] = position - 1
+        again, before = _taken_after(rerun, one), _progress_before(rerun, one, times)
+        self.spans = {missing: self._span(missing, again, before) for missing in self._missing}
+        """Of what was passed over, in that order."""
+        self._lacked = self._lacked_at()
 
-    def _walk(self, places: Mapping[Derivation, ChannelPosition], should: Mapping[Derivation, Event]) -> None:
+    def _walk(self, places: Mapping[Derivation, ChannelPosition]) -> None:
         at_place = {place: derivation for derivation, place in places.items()}
         reached: dict[int, int] = {}
         now = 0
         for number, derivation in enumerate(self._lineage):
             self._at.setdefault(derivation, number)
             known = places.get(derivation)
-            event = should.get(derivation)
-            now = max(now, event.time if event is not None else 0)
+            now = max(now, self._times.get(derivation, 0))
             self._now.append(now)
             if known is None:
                 continue
             channel, place = known
-            if derivation in self.missing:
-                since, until = self.missing[derivation]
+            if derivation in self._missing:
+                since, until = self._missing[derivation]
                 if until is None:
-                    self.missing[derivation] = (since, number)
+                    self._missing[derivation] = (since, number)
             for passed in range(reached.get(channel, 0), place):
-                self.missing[at_place[channel, passed]] = (number, None)
+                self._missing[at_place[channel, passed]] = (number, None)
             reached[channel] = max(reached.get(channel, 0), place + 1)
 
-    def lacks(self, trigger: Derivation) -> Iterator[tuple[Derivation, bool]]:
-        """What an output that this input triggered lacks, and whether it was forgotten."""
+    def _span(self, missing: Derivation, again: Container[Derivation], before: int) -> _Span:
+        since, until = self._missing[missing]
+        end = len(self._now) if until is None else until
+        if self._window is None:
+            return _Span(since, end, False)
+        over = self._times[missing] + self._window
+        comes = until is not None or missing in again
+        return _Span(since, min(end, bisect_left(self._now, over)), not comes and over > before)
+
+    def _lacked_at(self) -> list[int]:
+        """After each event of the lineage, how many are missing."""
+        changes = [0] * (len(self._now) + 1)
+        for span in self.spans.values():
+            if span.begin < span.end:
+                changes[span.begin] += 1
+                changes[span.end] -= 1
+        return list(accumulate(changes))
+
+    def at(self, trigger: Derivation) -> int | None:
+        """Where in the lineage that stands which triggered an output, where that output lacks anything."""
         at = self._at.get(trigger)
-        if at is None:
-            return
-        for missing, (since, until) in self.missing.items():
-            if since > at or (until is not None and until <= at):
-                continue
-            if self._window is None:
-                yield missing, False
-            else:
-                over = self._should[missing].time + self._window
-                if over > self._now[at]:
-                    comes = until is not None or missing in self._again
-                    yield missing, not comes and over > max(self._now[at], self._before)
+        return at if at is not None and self._lacked[at] else None
 
 
-def _progress_before(rerun: Reexecution, one: Rerun, should: Mapping[Derivation, Event]) -> int:
+def _progress_before(rerun: Reexecution, one: Rerun, times: Mapping[Derivation, int]) -> int:
     """How far event time had come for the incarnations before."""
     earlier = (other for number, other in rerun.reruns[one.slice_id].items() if number < one.number)
-    return max((should[d].time for other in earlier for d in other.took if d in should), default=0)
+    return max((times[d] for other in earlier for d in other.took if d in times), default=0)
 
 
 def _taken_after(rerun: Reexecution, one: Rerun) -> set[Derivation]:
@@ -173,25 +195,52 @@ def _taken_after(rerun: Reexecution, one: Rerun) -> set[Derivation]:
     return {d for number, other in rerun.reruns[one.slice_id].items() if number > one.number for d in other.took}
 
 
-def _on_channel(rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]) -> Iterator[Lacking]:
-    """The outputs on one channel of which every copy that was heard lacks something."""
-    lacking: dict[Derivation, list[tuple[Derivation, bool]]] = {}
+def _on_channel(rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]) -> list[Lacking]:
+    """For each input, the first output on one channel of which every copy that was heard lacks it; once for those
+    outputs that the same incarnations have made."""
+    copies: dict[Derivation, dict[int, int]] = {}
     whole: set[Derivation] = set()
     for number, one in rerun.reruns[slice_id].items():
         for output in rerun.heard(one, to):
             if output in whole:
                 continue
-            lacks = list(holes[number].lacks(output[:-1])) if number in holes else []
-            if not lacks:
+            at = holes[number].at(output[:-1]) if number in holes else None
+            if at is None:
                 whole.add(output)
-                lacking.pop(output, None)
-            elif output not in lacking:
-                lacking[output] = lacks
+                copies.pop(output, None)
             else:
-                # What one of the copies has is not missing from the output.
-                others = dict(lacks)
-                lacking[output] = [(d, gone and others[d]) for d, gone in lacking[output] if d in others]
+                copies.setdefault(output, {})[number] = at
+    outputs = list(copies)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for place, output in enumerate(outputs):
+        alike.setdefault(tuple(copies[output]), []).append(place)
     channel = channel_name(slice_id, to)
-    for output, lacks in lacking.items():
-        for missing, forgotten in lacks:
-            yield Lacking(channel, output, missing, slice_id, forgotten)
+    found: list[tuple[int, int, Lacking]] = []
+    for numbers, places in alike.items():
+        ats = [[copies[outputs[place]][number] for place in places] for number in numbers]
+        rising = all(starmap(le, chain.from_iterable(map(pairwise, ats))))
+        first, *others = (holes[number].spans for number in numbers)
+        for rank, (missing, span) in enumerate(first.items()):
+            # What one of the copies has is not missing from the output.
+            if any(missing not in spans for spans in others):
+                continue
+            spans = [span, *(spans[missing] for spans in others)]
+            at = _first_within(ats, rising, spans)
+            if at is not None:
+                forgotten = all(span.forgotten for span in spans)
+                lacking = Lacking(channel, outputs[places[at]], missing, slice_id, forgotten)
+                found.append((places[at], rank, lacking))
+    return [lacking for _, _, lacking in sorted(found, key=lambda one: one[:2])]
+
+
+def _first_within(ats: Sequence[Sequence[int]], rising: bool, spans: Sequence[_Span]) -> int | None:
+    """The first output that lies within all of these spans, each of which is of one of its copies."""
+    begin, end = 0, len(ats[0])
+    if rising:
+        for at, span in zip(ats, spans, strict=True):
+            begin, end = max(begin, bisect_left(at, span.begin)), min(end, bisect_left(at, span.end))
+        return begin if begin < end else None
+    for output, its in enumerate(zip(*ats, strict=True)):
+        if all(span.begin <= at < span.end for at, span in zip(its, spans, strict=True)):
+            return output
+    return None

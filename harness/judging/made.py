@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
+from ..core.lazily import lazily
 from ..core.model import Event
 
 if TYPE_CHECKING:
     from .columns import Numbers
 
-from .packed import CHUNK, Packed, Rows, View, joined
+from .packed import CHUNK, Packed, View, joined
 from .reruns import Derivation
 
 T = TypeVar("T")
@@ -84,13 +85,37 @@ class MadeColumns(Mapping[Derivation, Event]):
         return iter(self.derivations)
 
     def __getitem__(self, derivation: Derivation) -> Event:
-        """Goes through all of them: for what is told as evidence."""
-        begin = 0
-        for part in self.derivations.parts() if isinstance(self.derivations, Rows) else [self.derivations]:
-            if derivation in part:
-                return self.events[begin + part.index(derivation)]
-            begin += len(part)
+        """Quickest where what is looked up one after the other stands near one another."""
+        hashes, order = self._by_hash
+        wanted = hash(derivation)
+        for found in range(int(hashes.searchsorted(wanted)), len(hashes)):
+            if hashes[found] != wanted:
+                break
+            place = int(order[found])
+            if self.derivations[place] == derivation:
+                return self.events[place]
         raise KeyError(derivation)
+
+    @lazily
+    def _by_hash(self) -> tuple[Numbers, Numbers]:
+        """The hashes of all derivations, sorted, and where each stands: a tenth of what a dictionary would take."""
+        import numpy as np
+
+        hashes = np.fromiter(map(hash, self.derivations), np.int64, len(self.derivations))
+        order = hashes.argsort(kind="stable")
+        return hashes[order], order
+
+    def items(self) -> ItemsView[Derivation, Event]:
+        return _Items(self)
+
+
+class _Items(ItemsView[Derivation, Event]):
+    """Goes through the columns once, where looking each derivation up would go through them for each."""
+
+    _mapping: MadeColumns
+
+    def __iter__(self) -> Iterator[tuple[Derivation, Event]]:
+        return zip(self._mapping.derivations, self._mapping.events, strict=True)
 
 
 class Chosen(Sequence[T], Generic[T]):
