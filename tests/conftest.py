@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -72,6 +73,21 @@ def why_no_containers() -> str | None:
     except StreamproofError as error:
         return str(error)
     return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def others_are_forked() -> Iterator[None]:
+    """The processes in which operators are executed again, of which nearly every test that judges has some."""
+    from streamproof.harness.core.other_processes import forked_quickly
+
+    ours = (
+        "harness.running.run",
+        "harness.worlds.simulated.carried_over",
+        "reference_impls.deployed",
+        "scenarios.library",
+    )
+    with forked_quickly(("pyspark.cloudpickle", *(f"streamproof.{module}" for module in ours))):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,6 @@ was: whoever sent it may send it again. What needs more of the input than that t
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,7 +43,7 @@ from ..core.model import (
     operator_of,
     rows_of,
 )
-from ..core.other_processes import answer, begin, said_by, tell
+from ..core.other_processes import FreshProcess, begin
 from ..core.unchanged import Unchanged
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
@@ -126,7 +125,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     others = [begin(__name__, HASH_SEEDS[0]), begin(__name__, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
-            tell(process, msgspec.msgpack.encode(task))
+            process.tell(msgspec.msgpack.encode(task))
         here = execute_slices(topology.apart(), beginnings)
         found, failures = [], []
         for process in others:
@@ -137,8 +136,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
                 found.append(came)
     finally:
         for process in others:
-            process.kill()
-            process.wait()
+            process.end()
     return Determinism(_differing(topology, beginnings, [*found, here]), failures[0] if failures else "")
 
 
@@ -334,18 +332,18 @@ def _pickled(topology: Topology) -> bytes:
     return with_code(topology, modules_only_here())
 
 
-def _result(process: subprocess.Popen[bytes]) -> ExecutedSlices | str:
+def _result(process: FreshProcess) -> ExecutedSlices | str:
     """What another process has found, or why it has found nothing."""
-    said, failure = said_by(process)
+    said, failure = process.said()
     if failure:
         return failure
     try:
         return msgspec.msgpack.decode(said, type=ExecutedSlices | str)
     except msgspec.MsgspecError:
-        return f"the other process ended with status {process.returncode}"
+        return "what the other process has said cannot be read"
 
 
-def _carry_out(task: _Task) -> ExecutedSlices:
+def _execute_task(task: _Task) -> ExecutedSlices:
     body = task.topology
     # A scenario that no other process can make is copied.
     with suppress(Exception):
@@ -369,13 +367,10 @@ def _made_by(origin: str) -> bytes:
     return _pickled(subject.topology)
 
 
-def _answered(told: bytes) -> bytes:
+def carry_out(told: bytes) -> bytes:
+    """In another process: execute what it was told."""
     try:
-        found: ExecutedSlices | str = _carry_out(msgspec.msgpack.decode(told, type=_Task))
+        found: ExecutedSlices | str = _execute_task(msgspec.msgpack.decode(told, type=_Task))
     except Exception as error:
         found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
     return msgspec.msgpack.encode(found)
-
-
-if __name__ == "__main__":
-    sys.exit(answer(_answered))

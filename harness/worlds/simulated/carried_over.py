@@ -12,7 +12,6 @@ import io
 import os
 import pickle
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +24,7 @@ import msgspec
 
 from ...contracts.subject import SchemeSubject
 from ...core.error_text import described_error
-from ...core.other_processes import LIMIT_SECONDS, answer, begin, said_by, tell
+from ...core.other_processes import LIMIT_SECONDS, FreshProcess, begin
 from ...core.quantities import Duration
 from ...recording.recorder import MemoryRecorder
 from .deployment import SimulatedDeployment
@@ -62,7 +61,7 @@ class OtherProcess:
         self.failure = ""
         """Why nothing can be carried there; empty as long as all can."""
         self._worlds: list[bytes] = []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: FreshProcess | None = None
         try:
             self._carrier = _Carrier(subject)
         except Exception as error:
@@ -76,8 +75,7 @@ class OtherProcess:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+            self._process.end()
 
     def carry(
         self, world: SimulatedDeployment, recorder: MemoryRecorder, deadline: Duration, upto: int | None = None
@@ -94,8 +92,8 @@ class OtherProcess:
         """What all of them came to there."""
         if self.failure or self._process is None:
             return WorldsArrived([], (), (), self.failure)
-        tell(self._process, msgspec.msgpack.encode(_Task(self._carrier.subject, self._worlds)))
-        said, failure = said_by(self._process)
+        self._process.tell(msgspec.msgpack.encode(_Task(self._carrier.subject, self._worlds)))
+        said, failure = self._process.said()
         try:
             return msgspec.msgpack.decode(said, type=WorldsArrived)
         except msgspec.MsgspecError:
@@ -171,7 +169,8 @@ class _Unpickler(pickle.Unpickler):
         return getattr(sys.modules[module], variable)
 
 
-def _go_on(told: bytes) -> bytes:
+def carry_out(told: bytes) -> bytes:
+    """In the other process: go on with the worlds that arrive."""
     task = msgspec.msgpack.decode(told, type=_Task)
     with suppress(Exception):
         # What it needs is imported once for all of them.
@@ -235,7 +234,3 @@ def _loaded(subject: bytes, body: bytes) -> _Carried:
     unpickler.load()
     found: _Carried = unpickler.load()
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(answer(_go_on))
