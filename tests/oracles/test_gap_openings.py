@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handmade import Log, Made, Pass, chain
-from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
+from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, Guarantee, gap_recovery
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
@@ -164,3 +164,79 @@ def test_a_gap_of_which_nobody_knows_where_it_ends() -> None:
     assert verdict.unknown is not None
     assert verdict.unknown.why is Why.UNJUDGEABLE
     assert "when it opened that channel is not on record" in verdict.reason
+
+
+def unopened(made: Made, *channels: tuple[str, int, str]) -> Made:
+    """Without the record that these channels were opened; without names: that any was."""
+    made.records = [
+        stamped
+        for stamped in made.records
+        if not isinstance(one := stamped.record, Opened)
+        or (channels and (one.slice, one.incarnation, one.downstream) not in channels)
+    ]
+    return made
+
+
+GAP_OF_100 = gap_recovery(events(100))
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("delivered", [(), (1_003, 1_004), (1_001, 1_002, 1_003)])
+def test_a_sink_that_is_not_on_record_to_have_opened_the_channel_of_a_successor(
+    guarantee: str | Guarantee, delivered: tuple[int, ...]
+) -> None:
+    made = interrupted()
+    made.take("op0", 2, "a", 1, 7, 10)
+    if delivered:
+        made.deliver("op0", 2, *delivered)
+    made.keep("op0", 2)
+    if delivered:
+        assert made.verdict(guarantee).status is Status.VIOLATED
+    verdict = unopened(made, ("op0-0", 2, "sink-0")).verdict(guarantee)
+    assert verdict.status is Status.VIOLATED
+    assert verdict.anomalies[0].sample[0].what == "did not open the channel of op0-0 again"
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("took", [True, False])
+def test_where_nobody_is_on_record_to_have_opened_a_channel_nobody_knows_what_had_to_be_taken(
+    guarantee: str | Guarantee, took: bool
+) -> None:
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.offer("a", 1, 2, 3, 4)
+    if took:
+        made.take("op0", 1, "a", 1, 2, 4)
+        made.deliver("op0", 1, 1, 2, 3)
+    made.keep("op0", 1)
+    verdict = made.verdict(guarantee)
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_sink_that_lacks_the_first_of_what_it_took_of_one_that_is_gone(
+    guarantee: str | Guarantee, first: int
+) -> None:
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.open("a", 1, "op0", 1, 1)
+    made.offer("a", *range(1, 5))
+    made.take("op0", 1, "a", 1, 1, 4)
+    made.deliver("op0", 1, *range(first, 5))
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=1_001)
+    made.open("op0", 2, "sink", 1, 1_001)
+    made.open("a", 1, "op0", 2, 5)
+    made.offer("a", 5, 6)
+    made.take("op0", 2, "a", 1, 5, 6)
+    made.deliver("op0", 2, 1_001, 1_002)
+    made.keep("op0", 2)
+    verdict = made.verdict(guarantee)
+    if first == 1:
+        assert verdict.status is Status.HOLDS, "it took all, whenever it opened the channel"
+        return
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
+    assert "sink-0 took from op0-0#1, and when it opened that channel is not on record" in verdict.reason
