@@ -128,7 +128,7 @@ def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> 
     """What is missing since a slice was back, and opened its channel too late."""
     stated = guarantee.amount(OPENS_WITHIN)
     usual = OPENS_WITHIN_SIMULATED if case.virtual_time else STATED
-    allowed = stated if isinstance(stated, Duration) and stated.micros else usual
+    allowed = stated if isinstance(stated, Duration) else usual
     opens_by = partial(_opens_by, _disturbances(case.history), allowed)
     for flaw in find_flaws(reexecution, True, opens_by):
         if not flaw.disorder:

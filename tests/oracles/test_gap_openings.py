@@ -94,6 +94,30 @@ def test_a_link_that_broke_may_lose_the_end_of_what_was_on_its_way_and_nothing_e
         assert [what.split("not ")[1].split(",")[0] for what in lost(made)] == missing
 
 
+@pytest.mark.parametrize("guarantee", [AMNESIA, gap_recovery(events(100))])
+def test_one_that_opened_its_channel_once_takes_it_in_one_order(guarantee: str | Guarantee) -> None:
+    made = interrupted()
+    for first, last in ((9, 10), (7, 8)):
+        made.take("op0", 2, "a", 1, first, last)
+    made.deliver("op0", 2, *range(1_001, 1_005))
+    made.keep("op0", 2)
+    verdict = made.verdict(guarantee)
+    assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.REORDERED_OUTPUT]
+    assert verdict.anomalies[0].sample[0].what.endswith("not in order")
+
+
+def test_a_channel_that_is_opened_once_more_is_not_opened_late() -> None:
+    """Only the first opening ends a gap: a link can break at any time, and nobody has to be told of it."""
+    made = taking(interrupted(), 7, 8)
+    made.at += 100_000
+    made.open("a", 1, "op0", 2, 11)
+    made.offer("a", 11, 12)
+    made.take("op0", 2, "a", 1, 11, 12)
+    made.deliver("op0", 2, 1_003, 1_004)
+    made.keep("op0", 2)
+    assert made.verdict(gap_recovery(events(10))).status is Status.HOLDS
+
+
 def test_the_first_to_open_a_channel_gets_what_was_made_before() -> None:
     made = Made(chain(Pass(), Log()), Numbering.FRESH)
     made.start("op0", 1)
