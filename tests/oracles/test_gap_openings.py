@@ -108,12 +108,14 @@ def test_one_that_opened_its_channel_once_takes_it_in_one_order(guarantee: str |
 
 def test_a_channel_that_is_opened_once_more_is_not_opened_late() -> None:
     """Only the first opening ends a gap: a link can break at any time, and nobody has to be told of it."""
-    made = taking(interrupted(), 7, 8)
+    made = taking(interrupted(), 7, 10)
     made.at += 100_000
-    made.open("a", 1, "op0", 2, 11)
     made.offer("a", 11, 12)
-    made.take("op0", 2, "a", 1, 11, 12)
-    made.deliver("op0", 2, 1_003, 1_004)
+    made.take("op0", 2, "a", 1, 11, 11)
+    made.open("a", 1, "op0", 2, 13)
+    made.offer("a", 13, 14)
+    made.take("op0", 2, "a", 1, 13, 14)
+    made.deliver("op0", 2, 1_005, 1_006, 1_007)
     made.keep("op0", 2)
     assert made.verdict(gap_recovery(events(10))).status is Status.HOLDS
 

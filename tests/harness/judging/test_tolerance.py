@@ -244,6 +244,18 @@ def test_what_is_claimed_twice_is_judged_until_the_last_of_its_tolerances_is_pas
     assert precise.status is (Status.VIOLATED if tolerant else Status.UNKNOWN), "only the stronger one claims it"
 
 
+@pytest.mark.parametrize("passed_first", [True, False])
+def test_what_one_claim_tolerates_is_judged_to_the_end_though_another_covers_it_too(passed_first: bool) -> None:
+    made, scenario = lost_all(Tolerance.ANY)
+    claims = (Claim(precise_recovery(), Tolerance.ONE_IN_STEP), Claim(exactly_once(), Tolerance.ANY))
+    subject = replace(made.subject, claims=claims if passed_first else claims[::-1])
+    (verdict,) = judge_history(
+        replace(scenario, subject=subject, claims=[exactly_once()]), made.history(), JUDGES, True
+    ).verdicts
+    assert verdict.status is Status.VIOLATED
+    assert "before" not in verdict.summary
+
+
 def silent(*, opened: bool) -> Made:
     """A replica has taken over a state, and opens its channel; it never says that it is in step, and its peer is
     lost much later."""
