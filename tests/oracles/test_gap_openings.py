@@ -10,6 +10,7 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.spec import Numbering
+from streamproof.harness.recording.history import Aborted, Drained, History, Stamp
 from streamproof.harness.recording.records import Opened
 
 
@@ -224,6 +225,17 @@ def test_a_sink_that_is_not_on_record_to_have_opened_the_channel_of_a_successor(
 
 
 @pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+def test_a_sink_may_not_have_opened_a_channel_yet_where_a_run_was_cut_short(guarantee: str | Guarantee) -> None:
+    made = interrupted()
+    made.take("op0", 2, "a", 1, 7, 10)
+    made.keep("op0", 2)
+    history = unopened(made, ("op0-0", 2, "sink-0")).history()
+    timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
+    cut = History(history.records, [*timeline, Aborted(Stamp(made.at), "interrupted by the user")])
+    assert made.verdict(guarantee, cut).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
 @pytest.mark.parametrize("took", [True, False])
 def test_where_nobody_is_on_record_to_have_opened_a_channel_nobody_knows_what_had_to_be_taken(
     guarantee: str | Guarantee, took: bool
@@ -250,7 +262,8 @@ def test_a_sink_that_lacks_the_first_of_what_it_took_of_one_that_is_gone(
     made.open("a", 1, "op0", 1, 1)
     made.offer("a", *range(1, 5))
     made.take("op0", 1, "a", 1, 1, 4)
-    made.deliver("op0", 1, *range(first, 5))
+    for number in range(first, 5):
+        made.deliver("op0", 1, number)
     made.lose("op0", 1)
     made.start("op0", 2, next_seq=1_001)
     made.open("op0", 2, "sink", 1, 1_001)
