@@ -19,7 +19,7 @@ from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
-from ..harness.recording.records import Changed, Opened, Taken
+from ..harness.recording.records import Changed, Delivered, Opened, Taken
 
 OPENS_WITHIN_SIMULATED = ms(20)
 """After its start a slice has opened its channels by then on virtual time, where a message takes some milliseconds at
@@ -61,15 +61,37 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
 
 
 def unopened(case: Case) -> str:
-    """Who took from a channel, and is not on record to have opened it: then nobody knows where its gap ends. In words;
-    empty where there is none."""
+    """Who took from a channel, and is not on record to have opened it: then nobody knows where its gap ends. Nor does
+    anybody where no channel at all was opened. In words; empty where there is none."""
     history = case.history
     opened = {(o.slice, o.incarnation, o.downstream, o.downstream_incarnation) for o in history.each(Opened)}
     for t in history.each(Taken):
         if (t.upstream, t.upstream_incarnation, t.slice, t.incarnation) not in opened:
-            sender, receiver = f"{t.upstream}#{t.upstream_incarnation}", f"{t.slice}#{t.incarnation}"
-            return f"{receiver} took from {sender}, and when it opened that channel is not on record"
-    return ""
+            return _unopened(f"{t.slice}#{t.incarnation}", f"{t.upstream}#{t.upstream_incarnation}")
+    # A delivery does not say which incarnation of its sink took it.
+    by_anybody = {ends[:3] for ends in opened}
+    reexecution = case.collation.reexecution
+    assert reexecution is not None, "whoever asks has executed it again"
+    for name, deliveries in reexecution.deliveries.items():
+        up, _, sink = name.partition(">")
+        silent = {number for number in reexecution.reruns.get(up, {}) if (up, number, sink) not in by_anybody}
+        # As a rule there is none, and nobody has to go through what was delivered.
+        for delivery in deliveries if silent else ():
+            number = delivery.record.incarnation
+            if number in silent and not _is_first(reexecution.reruns[up][number], delivery.record):
+                return _unopened(sink, f"{up}#{number}")
+            silent.discard(number)
+    return "" if opened else "when any channel was opened is not on record"
+
+
+def _is_first(sender: Rerun, delivered: Delivered) -> bool:
+    """Whether all that an incarnation made for a sink begins with this: then nothing was passed over before."""
+    made = sender.emitted[delivered.sink].events
+    return not delivered.rows or (len(made) > 0 and made[0].seq == delivered.rows[0].seq)
+
+
+def _unopened(receiver: str, sender: str) -> str:
+    return f"{receiver} took from {sender}, and when it opened that channel is not on record"
 
 
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
@@ -79,9 +101,15 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     what a receiver passes over without a crash is lost beyond that.
     (StreamMine3G, section 2.2.2.)
     """
-    if case.collation.reexecution is None:
-        return unknown(guarantee, case.collation.observables, Reason(Why.NOT_EXECUTABLE))
-    return decide(case, guarantee, _common(case), _holds(case), goes_on=True)
+    collation = case.collation
+    if collation.reexecution is None:
+        return unknown(guarantee, collation.observables, Reason(Why.NOT_EXECUTABLE))
+    found = _common(case)
+    gone = () if collation.incomplete or found else seen(collation.lost_state, collation.lost_output)
+    if gone and (why := case.analysis(unopened)):
+        # From when on it had to take everything is not known, so it may have passed over something.
+        return unknown(guarantee, collation.observables, Reason(Why.UNJUDGEABLE, why))
+    return decide(case, guarantee, found, _holds(case), goes_on=True)
 
 
 def _holds(case: Case) -> str:
@@ -100,7 +128,7 @@ def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> 
     """What is missing since a slice was back, and opened its channel too late."""
     stated = guarantee.amount(OPENS_WITHIN)
     usual = OPENS_WITHIN_SIMULATED if case.virtual_time else STATED
-    allowed = stated if isinstance(stated, Duration) and stated.micros else usual
+    allowed = stated if isinstance(stated, Duration) else usual
     opens_by = partial(_opens_by, _disturbances(case.history), allowed)
     for flaw in find_flaws(reexecution, True, opens_by):
         if not flaw.disorder:

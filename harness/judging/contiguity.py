@@ -6,6 +6,7 @@ That is what every legal order of inputs keeps, whatever a crash takes away at i
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -98,6 +99,8 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         up, _, sink = name.partition(">")
         if up in reexecution.doubtful:
             continue
+        if opened and complete:
+            yield from _deaf_sink(reexecution, opened, name, alive_of)
         if deliveries.count > CHUNK:
             yield from _long_deliveries(reexecution, name, deliveries, opened, complete)
             continue
@@ -116,6 +119,19 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
             channel = _Channel(sender, sink, times, some, whole)
             # In which order they came is told by the tallies.
             yield from channel.flaws(has, name, ordered=False)
+
+
+def _deaf_sink(
+    reexecution: Reexecution, opened: _Opened, name: str, alive_of: Callable[[Rerun], bool]
+) -> Iterator[Flaw]:
+    """Where a sink opened no channel of those upstream who were there until the end, and lacks what these made."""
+    up, _, sink = name.partition(">")
+    lasting = {number: one for number, one in _senders(reexecution, up).items() if alive_of(one)}
+    if any((up, number, sink) == ends[:3] for ends in opened for number in lasting):
+        return
+    had = Counter(one.record.incarnation for one in reexecution.deliveries[name] for _ in one.record.rows)
+    if any(had[number] < len(sender.emitted[sink].events) for number, sender in lasting.items()):
+        yield Flaw(Evidence(f"did not open the channel of {up} again", name), disorder=False)
 
 
 def _pieces(rows: Sequence[T], which: Sequence[tuple[int, int]]) -> Sequence[T]:

@@ -385,8 +385,23 @@ def _state(**changes: object) -> Callable[[Kept], Kept]:
             lambda one: msgspec.structs.replace(one, rows=[one.rows[0], one.rows[0], *one.rows[2:]]),
             Anomaly.DUPLICATE_OUTPUT,
         ),
+        (
+            Delivered,
+            # Its first and its last stand where they did.
+            lambda one: msgspec.structs.replace(one, rows=[one.rows[0], *one.rows[-2:0:-1], one.rows[-1]]),
+            Anomaly.REORDERED_OUTPUT,
+        ),
     ],
-    ids=["a key of nobody", "nan", "infinite", "another key", "a later window", "nan out", "twice for another"],
+    ids=[
+        "a key of nobody",
+        "nan",
+        "infinite",
+        "another key",
+        "a later window",
+        "nan out",
+        "twice for another",
+        "in another order",
+    ],
 )
 def test_no_bound_is_wide_enough_for_what_nobody_made(
     kind: type[Kept | Delivered], change: Callable[[Record], Record], anomaly: Anomaly

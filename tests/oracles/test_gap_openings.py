@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from handmade import Log, Made, Pass, chain
-from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
+from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, Guarantee, gap_recovery
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.spec import Numbering
+from streamproof.harness.recording.history import Aborted, Drained, History, Stamp
 from streamproof.harness.recording.records import Opened
 
 
@@ -94,6 +95,32 @@ def test_a_link_that_broke_may_lose_the_end_of_what_was_on_its_way_and_nothing_e
         assert [what.split("not ")[1].split(",")[0] for what in lost(made)] == missing
 
 
+@pytest.mark.parametrize("guarantee", [AMNESIA, gap_recovery(events(100))])
+def test_one_that_opened_its_channel_once_takes_it_in_one_order(guarantee: str | Guarantee) -> None:
+    made = interrupted()
+    for first, last in ((9, 10), (7, 8)):
+        made.take("op0", 2, "a", 1, first, last)
+    made.deliver("op0", 2, *range(1_001, 1_005))
+    made.keep("op0", 2)
+    verdict = made.verdict(guarantee)
+    assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.REORDERED_OUTPUT]
+    assert verdict.anomalies[0].sample[0].what.endswith("not in order")
+
+
+def test_a_channel_that_is_opened_once_more_is_not_opened_late() -> None:
+    """Only the first opening ends a gap: a link can break at any time, and nobody has to be told of it."""
+    made = taking(interrupted(), 7, 10)
+    made.at += 100_000
+    made.offer("a", 11, 12)
+    made.take("op0", 2, "a", 1, 11, 11)
+    made.open("a", 1, "op0", 2, 13)
+    made.offer("a", 13, 14)
+    made.take("op0", 2, "a", 1, 13, 14)
+    made.deliver("op0", 2, 1_005, 1_006, 1_007)
+    made.keep("op0", 2)
+    assert made.verdict(gap_recovery(events(10))).status is Status.HOLDS
+
+
 def test_the_first_to_open_a_channel_gets_what_was_made_before() -> None:
     made = Made(chain(Pass(), Log()), Numbering.FRESH)
     made.start("op0", 1)
@@ -164,3 +191,91 @@ def test_a_gap_of_which_nobody_knows_where_it_ends() -> None:
     assert verdict.unknown is not None
     assert verdict.unknown.why is Why.UNJUDGEABLE
     assert "when it opened that channel is not on record" in verdict.reason
+
+
+def unopened(made: Made, *channels: tuple[str, int, str]) -> Made:
+    """Without the record that these channels were opened; without names: that any was."""
+    made.records = [
+        stamped
+        for stamped in made.records
+        if not isinstance(one := stamped.record, Opened)
+        or (channels and (one.slice, one.incarnation, one.downstream) not in channels)
+    ]
+    return made
+
+
+GAP_OF_100 = gap_recovery(events(100))
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("delivered", [(), (1_003, 1_004), (1_001, 1_002, 1_003)])
+def test_a_sink_that_is_not_on_record_to_have_opened_the_channel_of_a_successor(
+    guarantee: str | Guarantee, delivered: tuple[int, ...]
+) -> None:
+    made = interrupted()
+    made.take("op0", 2, "a", 1, 7, 10)
+    if delivered:
+        made.deliver("op0", 2, *delivered)
+    made.keep("op0", 2)
+    if delivered:
+        assert made.verdict(guarantee).status is Status.VIOLATED
+    verdict = unopened(made, ("op0-0", 2, "sink-0")).verdict(guarantee)
+    assert verdict.status is Status.VIOLATED
+    assert verdict.anomalies[0].sample[0].what == "did not open the channel of op0-0 again"
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+def test_a_sink_may_not_have_opened_a_channel_yet_where_a_run_was_cut_short(guarantee: str | Guarantee) -> None:
+    made = interrupted()
+    made.take("op0", 2, "a", 1, 7, 10)
+    made.keep("op0", 2)
+    history = unopened(made, ("op0-0", 2, "sink-0")).history()
+    timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
+    cut = History(history.records, [*timeline, Aborted(Stamp(made.at), "interrupted by the user")])
+    assert made.verdict(guarantee, cut).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("took", [True, False])
+def test_where_nobody_is_on_record_to_have_opened_a_channel_nobody_knows_what_had_to_be_taken(
+    guarantee: str | Guarantee, took: bool
+) -> None:
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.offer("a", 1, 2, 3, 4)
+    if took:
+        made.take("op0", 1, "a", 1, 2, 4)
+        made.deliver("op0", 1, 1, 2, 3)
+    made.keep("op0", 1)
+    verdict = made.verdict(guarantee)
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
+
+
+@pytest.mark.parametrize("guarantee", [AMNESIA, GAP_OF_100])
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_sink_that_lacks_the_first_of_what_it_took_of_one_that_is_gone(
+    guarantee: str | Guarantee, first: int
+) -> None:
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.open("a", 1, "op0", 1, 1)
+    made.offer("a", *range(1, 5))
+    made.take("op0", 1, "a", 1, 1, 4)
+    for number in range(first, 5):
+        made.deliver("op0", 1, number)
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=1_001)
+    made.open("op0", 2, "sink", 1, 1_001)
+    made.open("a", 1, "op0", 2, 5)
+    made.offer("a", 5, 6)
+    made.take("op0", 2, "a", 1, 5, 6)
+    made.deliver("op0", 2, 1_001, 1_002)
+    made.keep("op0", 2)
+    verdict = made.verdict(guarantee)
+    if first == 1:
+        assert verdict.status is Status.HOLDS, "it took all, whenever it opened the channel"
+        return
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
+    assert "sink-0 took from op0-0#1, and when it opened that channel is not on record" in verdict.reason

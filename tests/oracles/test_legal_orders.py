@@ -150,6 +150,9 @@ def test_a_gap_ends_when_the_slice_is_back_and_not_when_it_pleases() -> None:
     assert "it was back, and opened the channel later than 0.02 s" in late.anomalies[0].sample[0].what
     assert returning(96).verdict(gap_recovery(events(4), opens_within=ms(100))).status is Status.HOLDS
     assert returning(3).verdict(gap_recovery(events(4), opens_within=ms(1))).status is Status.VIOLATED
+    assert returning(3).verdict(gap_recovery(events(4), opens_within=ms(0))).status is Status.VIOLATED, (
+        "that is said, too"
+    )
     assert returning(96).verdict(AMNESIA).status is Status.HOLDS, "which states no time"
     disturbed = returning(96)
     disturbed.timeline.append(NodeGone(Stamp(disturbed.at), "op0-9"))

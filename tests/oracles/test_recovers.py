@@ -167,6 +167,12 @@ def test_whose_first_sign_of_work_comes_too_late_is_back_too_late() -> None:
     assert verdict(CRASH, BACK, END, signs=[11 * SECOND]).status == "HOLDS"
 
 
+def test_whose_first_sign_of_work_comes_at_the_last_moment_is_back_in_time() -> None:
+    claim, last = recovers(seconds(10)), BACK.stamp.at + 10 * SECOND
+    assert verdict(CRASH, BACK, END, claim=claim, signs=[last]).status == "HOLDS"
+    assert verdict(CRASH, BACK, END, claim=claim, signs=[last + 1]).status == "VIOLATED"
+
+
 # A scheme
 
 

@@ -126,6 +126,16 @@ def test_a_horizon_that_the_input_does_not_reach(bound: Duration | Events) -> No
     assert verdict.reason.startswith("the input ended less than")
 
 
+@pytest.mark.parametrize(
+    ("bound", "beyond"), [(Duration(20_000), Duration(20_001)), (Events(11), Events(12))], ids=["time", "events"]
+)
+def test_a_horizon_that_the_input_reaches_with_its_last_event(
+    bound: Duration | Events, beyond: Duration | Events
+) -> None:
+    assert refilled().verdict(within(bound)).status is Status.HOLDS
+    assert refilled().verdict(within(beyond)).status is Status.UNKNOWN
+
+
 def test_without_a_horizon_a_difference_cannot_be_judged_and_none_needs_none() -> None:
     assert "states no horizon" in refilled().verdict(ROLLBACK_CONVERGENT).reason
     assert replayed((3, 4, 5, 6)).verdict(ROLLBACK_CONVERGENT).status is Status.HOLDS

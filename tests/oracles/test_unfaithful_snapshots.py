@@ -149,6 +149,8 @@ def test_gap_recovery_needs_faithful_checkpoints_too() -> None:
     subject = gap(topology_of(RestoresNothing()), checkpoint_every=EVERY)
     found = run(Scenario(subject, words(vocabulary=12, events=40, batch=4)), [crash("count-0").after(events(21))])
     assert found.claim.status is Status.VIOLATED
+    calm = run(Scenario(subject, words(vocabulary=12, events=40, batch=4)), [])
+    assert [tally.anomaly for tally in calm.claim.anomalies] == [Anomaly.UNFAITHFUL_SNAPSHOT], "nobody has used it yet"
 
 
 def test_what_no_row_shows_shows_in_the_outputs() -> None:

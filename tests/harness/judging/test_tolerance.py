@@ -14,8 +14,10 @@ from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
+    EXACTLY_ONCE_OUTPUT,
     at_least_once,
     exactly_once,
+    exactly_once_output,
     precise_recovery,
 )
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
@@ -213,6 +215,45 @@ def test_what_happened_before_a_tolerance_was_passed_is_judged_plainly(second: b
     assert verdict.status is Status.VIOLATED
     assert [str(tally) for tally in verdict.anomalies] == ["duplicate-output x 2"]
     assert ("before op0-0 lost #2 when no other replica" in verdict.summary) == second
+
+
+@pytest.mark.parametrize("tolerances", [(Tolerance.ONE, Tolerance.ONE_IN_STEP), (Tolerance.ONE_IN_STEP, Tolerance.ONE)])
+def test_what_is_claimed_twice_is_judged_until_the_last_of_its_tolerances_is_passed(
+    tolerances: tuple[Tolerance, Tolerance],
+) -> None:
+    """Outputs are delivered again after a second failure, which one of the claims does not tolerate and the other does;
+    then a third takes the last replica."""
+    made = Made(chain(Log()), replicas=3)
+    made.offer("a", 1, 2, 3, 4)
+    for number in (1, 2, 3):
+        made.start("op0", number, replica=number - 1)
+        made.take("op0", number, "a", 1, 1, 4)
+    made.deliver("op0", 1, 1, 2, 3)
+    made.lose("op0", 1)
+    made.lose("op0", 2, replica=1, fault=1)
+    made.deliver("op0", 3, 2, 3, 4)
+    made.lose("op0", 3, replica=2, fault=2)
+    made.start("op0", 4)
+    made.keep("op0", 4)
+    claims = (Claim(precise_recovery(), tolerances[0]), Claim(exactly_once_output(), tolerances[1]))
+    scenario = Scenario(replace(made.subject, claims=claims), numbered(events=4))
+    precise, weaker = judge_history(scenario, made.history(), JUDGES, virtual_time=True).verdicts
+    assert (weaker.guarantee.name, weaker.status) == (EXACTLY_ONCE_OUTPUT, Status.VIOLATED)
+    assert "before op0-0 lost #3 when no other replica" in weaker.summary
+    tolerant = tolerances[0] is Tolerance.ONE_IN_STEP
+    assert precise.status is (Status.VIOLATED if tolerant else Status.UNKNOWN), "only the stronger one claims it"
+
+
+@pytest.mark.parametrize("passed_first", [True, False])
+def test_what_one_claim_tolerates_is_judged_to_the_end_though_another_covers_it_too(passed_first: bool) -> None:
+    made, scenario = lost_all(Tolerance.ANY)
+    claims = (Claim(precise_recovery(), Tolerance.ONE_IN_STEP), Claim(exactly_once(), Tolerance.ANY))
+    subject = replace(made.subject, claims=claims if passed_first else claims[::-1])
+    (verdict,) = judge_history(
+        replace(scenario, subject=subject, claims=[exactly_once()]), made.history(), JUDGES, True
+    ).verdicts
+    assert verdict.status is Status.VIOLATED
+    assert "before" not in verdict.summary
 
 
 def silent(*, opened: bool) -> Made:
