@@ -119,6 +119,8 @@ class Forked:
             status = self._line.recv(16).decode()
         except TimeoutError:
             return None
+        except ConnectionError:
+            status = ""
         return bytes(heard), status or "unknown"
 
     def end(self) -> None:
@@ -184,6 +186,7 @@ def _work(
     tzset()
     os.chdir(folder)
     sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep)]
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     invalidate_caches()
     getattr(import_module(module), function)(argument)
 

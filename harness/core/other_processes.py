@@ -1,6 +1,6 @@
 """Processes of Python's own in which the user's code is executed once more: they know nothing of what was before.
 
-A module of ours says what is done there, in its function `carry_out`.
+A function of a module of ours says what is done there.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ class FreshProcess(Protocol):
         """Kill it, if it still works."""
 
 
-def begin(module: str, hash_seed: str, other: Mapping[str, str] = MappingProxyType({})) -> FreshProcess:
-    """A process that carries out a task as this module of ours says, and can import what this one can. `other` is what
-    its environment has otherwise."""
+def begin(
+    work: Callable[[bytes], bytes], hash_seed: str, other: Mapping[str, str] = MappingProxyType({})
+) -> FreshProcess:
+    """A process in which this function of a module is called with what the process is told, and what it returns is
+    said. It can import what this process can. `other` is what its environment has otherwise."""
+    name = f"{work.__module__}:{work.__name__}"
     path = [os.path.abspath(entry) for entry in sys.path]
     environment = {**os.environ, **other, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(path)}
     servers = _servers.get()
     if servers is not None and servers.usable:
-        return _Forked(servers.fork(__name__, answer.__name__, module, environment))
-    return _Started(module, environment)
+        return _Forked(servers.fork(__name__, answer.__name__, name, environment))
+    return _Started(name, environment)
 
 
 @contextmanager
@@ -67,9 +70,9 @@ def forked_quickly(preloaded: Sequence[str]) -> Iterator[None]:
 class _Started:
     """One that Python has started."""
 
-    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: str, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, module],
+            [sys.executable, "-m", __name__, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -118,15 +121,16 @@ def _ended(status: object) -> str:
     return f"the other process ended with status {status}"
 
 
-def answer(module: str) -> None:
+def answer(name: str) -> None:
     """In such a process: do what it was told, and say what came of it."""
+    module, _, function = name.partition(":")
     out = os.dup(1)
     # What the user's code prints is nobody's.
     os.dup2(2, 1)
     with redirect_stdout(io.StringIO()):
-        carry_out: Callable[[bytes], bytes] = import_module(module).carry_out
+        work: Callable[[bytes], bytes] = getattr(import_module(module), function)
         with os.fdopen(0, "rb", closefd=False) as told:
-            found = carry_out(told.read())
+            found = work(told.read())
     with os.fdopen(out, "wb") as said:
         said.write(found)
 

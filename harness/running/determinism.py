@@ -122,7 +122,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
         return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
-    others = [begin(__name__, HASH_SEEDS[0]), begin(__name__, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
+    others = [begin(execute_again, HASH_SEEDS[0]), begin(execute_again, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
             process.tell(msgspec.msgpack.encode(task))
@@ -367,7 +367,7 @@ def _made_by(origin: str) -> bytes:
     return _pickled(subject.topology)
 
 
-def carry_out(told: bytes) -> bytes:
+def execute_again(told: bytes) -> bytes:
     """In another process: execute what it was told."""
     try:
         found: ExecutedSlices | str = _execute_task(msgspec.msgpack.decode(told, type=_Task))

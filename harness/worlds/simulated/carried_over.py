@@ -70,7 +70,7 @@ class OtherProcess:
     def __enter__(self) -> Self:
         if not self.failure:
             seed = os.environ.get("PYTHONHASHSEED") or "random"
-            self._process = begin(__name__, seed, {"PYTHONDONTWRITEBYTECODE": "1"})
+            self._process = begin(go_on_here, seed, {"PYTHONDONTWRITEBYTECODE": "1"})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +169,7 @@ class _Unpickler(pickle.Unpickler):
         return getattr(sys.modules[module], variable)
 
 
-def carry_out(told: bytes) -> bytes:
+def go_on_here(told: bytes) -> bytes:
     """In the other process: go on with the worlds that arrive."""
     task = msgspec.msgpack.decode(told, type=_Task)
     with suppress(Exception):
