@@ -230,13 +230,13 @@ def test_the_first_batch_announces_what_starts_a_checkpoint_too(
     assert len([line for line in first if "metadata" not in line.replace("_spark_metadata", "")]) == len(steady)
 
 
-@pytest.mark.parametrize("kind", STEADY)
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_point_of_each_batch_is_announced_once(kind: str, seen: Callable[[str], list[HeldPoint]]) -> None:
     counts = Counter((held.side, held.point, held.key) for held in seen(kind) if held.point is not Point.USER)
     assert set(counts.values()) == {1}
 
 
-@pytest.mark.parametrize("kind", STEADY)
+@pytest.mark.parametrize("kind", KINDS)
 def test_who_announces_is_said(kind: str, seen: Callable[[str], list[HeldPoint]]) -> None:
     inside = [held for held in seen(kind) if held.point is not Point.USER]
     assert {(held.node, held.incarnation) for held in inside} == {("driver", 1)}
