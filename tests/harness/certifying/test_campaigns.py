@@ -664,12 +664,13 @@ def test_a_crash_state_of_a_recovery_that_could_not_be_taken_is_said(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture, of_a_reference = CopiedFolders.capture, BATCHES * POINTS
+    of_dying_twice = (BATCHES - 1) * POINTS
 
     taken = count()
 
     def one_fails(store: CopiedFolders) -> CrashState:
-        # Two reference runs come first.
-        if next(taken) == 2 * of_a_reference + 2:
+        # Two reference runs come first, and a recovery in which it is to die just where it has died before.
+        if next(taken) == 2 * of_a_reference + of_dying_twice + 2:
             raise NotQuiet("somebody wrote to /sink while its crash state was taken")
         return capture(store)
 
@@ -938,6 +939,50 @@ def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
         (Point.USER, f"1/{dies[1]}", True),
     ]
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+@pytest.mark.parametrize("does", [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN])
+def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_lets_nothing_hold(
+    does: Does, certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    faults = every_crash_point("driver", split_brain=False)
+    found = []
+    for runs in range(4, 40, 3):
+        certified = certify(
+            toy(does),
+            [exactly_once()],
+            faults,
+            workload=words(events=10),
+            budget=Budget(runs=runs, kills=0),
+            folder=tmp_path / f"runs-{runs}",
+        )
+        found.append(status(certified))
+        if status(certified) is not Status.UNKNOWN:
+            break
+        assert certified.certificate.more is not None
+    assert found[-1] is Status.VIOLATED
+
+
+def test_second_crashes_in_a_batch_that_no_time_was_left_for_are_tried_where_it_goes_on(
+    certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    die_twice = covering.Covering._die_twice
+    monkeypatch.setattr(covering.Covering, "_die_twice", lambda *_: None)
+    faults = every_crash_point("driver", split_brain=False)
+    query, workload = toy(Does.GIVES_UP), words(events=20)
+    certified = certify(query, [exactly_once()], faults, workload=workload, budget=Budget(kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert covering.NOT_TWICE in reasons(certified)
+    monkeypatch.setattr(covering.Covering, "_die_twice", die_twice)
+    went_on = campaign.go_on(
+        certified.folder,
+        query,
+        workload=workload,
+        cluster=cluster,
+        registry=Registry(),
+        budget=Budget(kills=0),
+    )
+    assert status(went_on) is Status.VIOLATED
 
 
 def test_what_says_what_is_right_is_said(certify: Callable[..., Certified]) -> None:
