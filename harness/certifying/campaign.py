@@ -91,7 +91,9 @@ from .messages import messages_first
 from .plan import CrashTrial, How, Victim
 from .planning import (
     CrashPlan,
+    after_effects_of_tasks,
     crash_at,
+    effects_of_tasks_first,
     every_crash_point,
     of_answers,
     of_nodes,
@@ -113,6 +115,9 @@ from .waiting import Waiting
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
 first."""
+SHARES_WITH_TASKS = (0.4, 0.45)
+"""The same, where tasks leave something durable: that a task which is done again leaves it twice, kills alone show, and
+they take long."""
 POWER_SHARE = 0.8
 """The same, of losses of power."""
 LATER_SHARE = 0.5
@@ -350,7 +355,9 @@ class _Campaign:
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
                 self._restart(workers[0], profile, of_driver, references, kills)
-                self._cover(covering, in_recovery_workers, SHARES, LATER_SHARE)
+                in_tasks = self.request.query.copyable and after_effects_of_tasks(kills.of_nodes)
+                shares = SHARES_WITH_TASKS if in_tasks else SHARES
+                self._cover(covering, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
                 self._lose_power(losing, POWER_SHARE)
                 affording = Affording(state, self.request, covering, losing, kills, of_driver)
                 if not self._is_over():
@@ -491,7 +498,10 @@ class _Campaign:
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {crash_place(crash, crash.batch): crash for crash in crashes}
-        nodes = spread(of_nodes(profile, self.faults.victims, self.request.query.copyable), with_data, keys)
+        nodes = of_nodes(profile, self.faults.victims, self.request.query.copyable)
+        if self.request.query.copyable:
+            nodes = effects_of_tasks_first(nodes)
+        nodes = spread(nodes, with_data, keys)
         if nodes:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):

@@ -8,7 +8,7 @@ drivers that are only thought to be dead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..core.addresses import DRIVER, TASK, Point, Side
@@ -133,6 +133,18 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
             seen.add(at)
             plan += [Planned(crash_at(profile, first[at], victim)) for victim in there]
     return plan
+
+
+def after_effects_of_tasks(of_nodes: Sequence[Planned]) -> list[Planned]:
+    """Of crashes as `of_nodes` plans them where all can be copied, those at lines of a task's code before which it has
+    left something durable: it is done again where a task is, and the driver's death may put it right."""
+    return [one for one in of_nodes if one.crash.line is not None][1:]
+
+
+def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
+    """The same crashes, the most worth trying first."""
+    first = after_effects_of_tasks(of_nodes)
+    return [*first, *(one for one in of_nodes if one not in first)]
 
 
 def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:

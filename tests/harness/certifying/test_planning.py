@@ -20,8 +20,10 @@ from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
     CrashPlan,
+    after_effects_of_tasks,
     almost_done,
     crash_at,
+    effects_of_tasks_first,
     every_crash_point,
     of_answers,
     of_nodes,
@@ -274,6 +276,20 @@ def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_
     assert planned_lines(of_nodes(profile, ALL_VICTIMS, copyable=False)) == [
         (Victim.PYTHON, "0/m.f:2 calls os.rename#1")
     ]
+
+
+def test_kills_of_workers_that_have_left_something_durable_are_the_first_to_be_tried() -> None:
+    places = "m.f:1#1", "m.f:2#1", "m.f:2 calls io.open#1", "m.f:3#1"
+    also = lines_of(0, *places, actor=TASK, states=("a", "a", "b", "c"))
+    ends = both_sides(Point.TASK_END, "0/1/0", TASK)
+    plan = of_nodes(profile_of(life([done(0, python=True)], also=[*ends, *also])), ALL_VICTIMS)
+    wrote = [(Victim.PYTHON, "0/m.f:2 calls io.open#1"), (Victim.PYTHON, "0/m.f:3#1")]
+    assert planned_lines(after_effects_of_tasks(plan)) == wrote
+    first = effects_of_tasks_first(plan)
+    assert planned_lines(first[:2]) == wrote
+    assert Counter(first) == Counter(plan)
+    idle = of_nodes(profile_of(life([done(0, python=True)], also=also[:2])), ALL_VICTIMS)
+    assert after_effects_of_tasks(idle) == []
 
 
 def test_a_worker_dies_the_first_time_at_a_line_since_a_cluster_gives_each_worker_other_partitions() -> None:
