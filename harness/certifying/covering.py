@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
+from ..core.addresses import Point, Side
 from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
@@ -20,9 +21,12 @@ from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .plan import Crash, CrashTrial, How, Victim
 from .planning import (
+    MOST_HALF_DONE,
     SINK,
     almost_done,
     crash_at,
+    deed,
+    half_done,
     points_of_the_driver,
     repairs,
     steady_batch,
@@ -40,13 +44,14 @@ NO_RECOVERY = "the recovery in which crashes were to strike did not come to its 
 NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from another."
 ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
-    "tried, and the points at which its batch is done again; and one just before the last effect of its sink, after "
-    "which it dies there again, and wherever its code does what it does in no batch without a failure."
+    "tried, and the points at which its batch is done again; one just before the last effect of its sink, after which "
+    f"it dies there again; and after that one, and up to {MOST_HALF_DONE} before it that leave other names in the "
+    "sink, a second one wherever its code does what it does in no batch without a failure."
 )
-NOT_TWICE = "no time was left to let it die twice just before the last effect of its sink"
+NOT_TWICE = "no time was left for a second crash in a batch, after one between two effects of its sink"
 NOT_REPAIRED = (
     "no time was left for a second crash where its code does what it does in no batch without a failure, after one "
-    "just before the last effect of its sink"
+    "between two effects of its sink"
 )
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
@@ -86,12 +91,16 @@ class Covering:
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
         self._twice: Crashed | None = None
-        """The crash just before the last effect of a batch, after which it is to die once more."""
+        """The crash just before the last effect of a batch, after which it is to die there once more."""
+        self._half_done: list[Crashed] = []
+        """That one and crashes before it in its batch, of which what the code does then is to be seen; the first is the
+        most worth trying."""
         self._profile: Profile | None = None
-        self._repairing: tuple[Crashed, LifeStates] | None = None
-        """The recovery from that crash, once it was watched."""
-        self._repairs: list[Group] = []
-        """Crashes in it, where it does what no life without a failure does; the most worth trying is the last."""
+        self._repairing: list[tuple[Crashed, LifeStates, list[Group]]] = []
+        """The recoveries from these crashes, once they were watched, with crashes in them, where it does what no life
+        without a failure does; the most worth trying is the last."""
+        self._repaired: set[tuple[Point, Side, str]] = set()
+        """What it does so."""
         self._doubted: Counter[str] = Counter()
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
@@ -122,7 +131,12 @@ class Covering:
         self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
         last = almost_done(points, steady_batch(profile)) if recovering else None
         if last is not None:
-            self._twice = crashed_in_profile(self._states[0].life, last, crash_at(profile, last, Victim.DRIVER))
+            half = half_done(points, steady_batch(profile), str(self._workers[0].folders.sink))
+            self._half_done = [
+                crashed_in_profile(self._states[0].life, one, crash_at(profile, one, Victim.DRIVER))
+                for one in (last, *half)
+            ]
+            self._twice = self._half_done[0]
         # Where its state is not known, why it is not leaves the claim open already.
         if not recovering or worst is None or worst.state is None:
             return
@@ -158,8 +172,8 @@ class Covering:
             or self._first_workers
             or self._waiting_again
             or self._recovery
-            or self._twice
-            or self._repairs
+            or self._half_done
+            or any(groups for _, _, groups in self._repairing)
         )
 
     def recoveries_left(self, later: bool = True) -> int:
@@ -169,7 +183,8 @@ class Covering:
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
             again = len({one.digest for one in self._states[0].of_batch(batch)})
-        again += len(self._repairs) + (2 if self._twice is not None else 0)
+        again += sum(len(left) for _, _, left in self._repairing) + len(self._half_done)
+        again += int(self._twice in self._half_done)
         return groups + again + (len(self._later) if later else 0)
 
     def doubt(self, claims: Iterable[str]) -> None:
@@ -184,9 +199,10 @@ class Covering:
         before, known = time.monotonic(), len(self._state.trials)
         self._share = share_while_recovering
         self._cover_each(share, known)
-        if not self._new(known) and self._twice is not None:
-            self._die_twice(share_while_recovering)
-        if not self._new(known) and self._repairs:
+        while self._half_done and not self._new(known) and self._state.within_budget(share_while_recovering):
+            self._plan_repairs(self._half_done.pop(0))
+            self._cover_repairs(share_while_recovering, known)
+        if not self._new(known):
             self._cover_repairs(share_while_recovering, known)
         if not self._new(known):
             self._cover_recovery(share_while_recovering, known)
@@ -215,10 +231,10 @@ class Covering:
         if self._recovery is not None and state.trials:
             crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
             state.not_reached.append(NotReached(Planned(crash), NO_TIME))
-        if self._twice is not None and state.trials:
-            crash = msgspec.structs.replace(self._twice.crashes[-1], recovering=True)
+        for first_crash in self._half_done if state.trials else ():
+            crash = msgspec.structs.replace(first_crash.crashes[-1], recovering=True)
             state.not_reached.append(NotReached(Planned(crash), NOT_TWICE))
-        repairs_left = (Planned(one.crash) for group in self._repairs for one in group)
+        repairs_left = (Planned(one.crash) for _, _, groups in self._repairing for group in groups for one in group)
         state.not_reached += [NotReached(line, NOT_REPAIRED) for line in repairs_left]
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in state.trials if trial.how is self._how}
@@ -340,13 +356,10 @@ class Covering:
         if self._waiting_again and self._second is not None:
             self._cover_again(self._second, self._waiting_again, share, known)
 
-    def _die_twice(self, share: float) -> None:
-        """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
-        attempts, and gives up after the second, has lost something. What else it does then that is new is to be cut,
-        too."""
-        if self._twice is None or not self._state.within_budget(share):
-            return
-        first, self._twice = self._twice, None
+    def _plan_repairs(self, first: Crashed) -> None:
+        """It has died between effects of a batch. What it does then that is new is to be cut; and just before the last
+        effect it dies again while it recovers: what counts its attempts, and gives up after the second, has lost
+        something."""
         second = recover(self._workers[0], first, watched=True)
         if second.failure is not None:
             self._not_recovered(first, second)
@@ -354,16 +367,19 @@ class Covering:
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
         assert self._profile is not None
-        found = repairs(self._profile, again, batch)
-        last = almost_done(second.passed, batch)
-        lines = self._state.add([Planned(crash_at(again, one, Victim.DRIVER, recovering=True)) for one in found])
+        new = repairs(self._profile, again, batch)
+        crashes = [crash_at(again, one, Victim.DRIVER, recovering=True) for one in new]
+        found = [(one, crash) for one, crash in zip(new, crashes, strict=True) if deed(crash) not in self._repaired]
+        self._repaired.update(deed(crash) for _, crash in found)
+        lines = self._state.add([Planned(crash) for _, crash in found])
         states = LifeStates(second)
-        waiting = self._not_recovered_from(first, zip(found, lines, strict=True))
-        self._repairing = first, states
-        self._repairs = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        waiting = self._not_recovered_from(first, zip((one for one, _ in found), lines, strict=True))
+        groups = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        last = almost_done(second.passed, batch) if first is self._twice else None
         if last is not None:
             lines = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
-            self._repairs += [[one] for one in self._not_recovered_from(first, zip([last], lines, strict=True))]
+            groups += [[one] for one in self._not_recovered_from(first, zip([last], lines, strict=True))]
+        self._repairing.append((first, states, groups))
 
     def _not_recovered_from(self, first: Crashed, lines: Iterable[tuple[Passed, Planned]]) -> list[Waiting]:
         """Of crashes in the recovery from another one, as they stand in the plan, those that wait. Of the others that
@@ -381,8 +397,9 @@ class Covering:
         return waiting
 
     def _cover_repairs(self, share: float, known: int) -> None:
-        assert self._repairing is not None
-        self._cover_again(self._repairing, self._repairs, share, known)
+        for first, states, groups in self._repairing:
+            if groups and not self._new(known):
+                self._cover_again((first, states), groups, share, known)
 
     def _cover_again(
         self,

@@ -916,7 +916,11 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
 
 @pytest.mark.parametrize(
     ("does", "dies"),
-    [(Does.GIVES_UP, ("begun", "begun")), (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed"))],
+    [
+        (Does.GIVES_UP, ("begun", "begun")),
+        (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed")),
+        (Does.NAMES_ALL_ANEW, ("written", "removed")),
+    ],
 )
 def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
     does: Does, dies: tuple[str, str], certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
@@ -941,7 +945,7 @@ def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 
 
-@pytest.mark.parametrize("does", [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN])
+@pytest.mark.parametrize("does", [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN, Does.NAMES_ALL_ANEW])
 def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_lets_nothing_hold(
     does: Does, certify: Callable[..., Certified], tmp_path: Path
 ) -> None:
@@ -966,14 +970,21 @@ def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_let
 def test_second_crashes_in_a_batch_that_no_time_was_left_for_are_tried_where_it_goes_on(
     certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    die_twice = covering.Covering._die_twice
-    monkeypatch.setattr(covering.Covering, "_die_twice", lambda *_: None)
+    cover = covering.Covering.cover
+
+    def no_time_for_them(made: Any, *given: Any) -> Any:
+        made._half_done, half_done = [], made._half_done
+        shown = cover(made, *given)
+        made._half_done = half_done
+        return shown
+
+    monkeypatch.setattr(covering.Covering, "cover", no_time_for_them)
     faults = every_crash_point("driver", split_brain=False)
     query, workload = toy(Does.GIVES_UP), words(events=20)
     certified = certify(query, [exactly_once()], faults, workload=workload, budget=Budget(kills=0))
     assert status(certified) is Status.UNKNOWN
     assert covering.NOT_TWICE in reasons(certified)
-    monkeypatch.setattr(covering.Covering, "_die_twice", die_twice)
+    monkeypatch.setattr(covering.Covering, "cover", cover)
     went_on = campaign.go_on(
         certified.folder,
         query,

@@ -25,6 +25,7 @@ from streamproof.harness.certifying.planning import (
     crash_at,
     effects_of_tasks_first,
     every_crash_point,
+    half_done,
     of_answers,
     of_nodes,
     of_split_brains,
@@ -215,6 +216,25 @@ def test_a_batch_has_almost_done_where_the_last_effect_of_its_sink_is_missing() 
     assert almost_done((begun, sealed, over), 1) is None, "there is but one effect"
     assert almost_done((begun, over), 1) is None, "there is none"
     assert almost_done(course[:-1], 1) is None, "it has not come to its end"
+
+
+def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_and_at_its_end() -> None:
+    def at(point: Point, side: Side, key: str, *names: str) -> Passed:
+        files = tuple(StateEntry(f"/{name}", "1") for name in names)
+        return replace(passed(point, side, key), state=CrashState(files))
+
+    begun = at(Point.ADD_BATCH, Side.BEFORE, "1", "sink/table", "checkpoint/1")
+    staged = at(Point.FILE, Side.AFTER, "1/create sink/new#1", "sink/table", "sink/new")
+    noted = at(Point.FILE, Side.AFTER, "1/create checkpoint/2#1", "sink/table", "sink/new", "checkpoint/2")
+    moved = at(Point.FILE, Side.AFTER, "1/rename sink/table > sink/old#1", "sink/old", "sink/new")
+    turned = at(Point.FILE, Side.AFTER, "1/rename sink/new > sink/table#1", "sink/old", "sink/table")
+    over = at(Point.ADD_BATCH, Side.AFTER, "1", "sink/table")
+    course = [begun, staged, noted, moved, turned, over]
+    assert almost_done(course, 1) is turned
+    assert half_done(course, 1, "/sink") == [moved, noted]
+    assert half_done(course, 2, "/sink") == []
+    many = [at(Point.FILE, Side.AFTER, f"1/create sink/{n}#1", f"sink/{n}") for n in range(9)]
+    assert half_done([begun, *many, over], 1, "/sink") == many[7:4:-1]
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
