@@ -315,6 +315,8 @@ class ToyProcess:
         self._status = 0
         self._work = work
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
         self._thread.start()
 
     def _run(self) -> None:
@@ -381,7 +383,9 @@ class ToySpark:
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
+        # It can come to where it is killed before anything else happens here.
         self._started[name] = process
+        process.start()
         return process
 
     def environment_of(self, name: str, role: str) -> dict[str, str]:

@@ -109,6 +109,7 @@ from .recovery_worker_kills import RecoveryWorkerKiller
 from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
+from .seen_outside import uncut_of
 from .shrinking import crash_place
 from .waiting import Waiting
 
@@ -147,6 +148,11 @@ IN_THE_JVM = (
 )
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
+KEPT_OUTSIDE = (
+    "; what the query does outside of the run's folders is still there in the next run, which may be why: {effects}. "
+    "Keep it in the folders that the run hands over (folders.sink), or declare it as a Store with a reset"
+)
+MOST_NAMED = 5
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
     f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
@@ -323,6 +329,10 @@ class _Campaign:
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
                 profile = profile_of(lives[0])
+                outside = uncut_of(query, lives)
+                if unjudgeable and outside:
+                    # A run with folders of its own finds there what the run before has left.
+                    unjudgeable += KEPT_OUTSIDE.format(effects="; ".join(map(str, outside[:MOST_NAMED])))
                 if unjudgeable:
                     write_points(state.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)

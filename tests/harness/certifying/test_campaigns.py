@@ -572,6 +572,24 @@ def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
     assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
 
 
+def test_what_a_query_keeps_outside_of_its_folders_is_named_where_the_next_run_gives_something_else(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce = toy_spark.announce
+
+    def and_elsewhere(told: str, point: Point, side: Side, key: str) -> None:
+        announce(told, point, side, key)
+        if point is Point.ADD_BATCH and side is Side.BEFORE:
+            toy_spark.say(told, "elsewhere file:/home/me/last-batch/part-0")
+
+    monkeypatch.setattr(toy_spark, "announce", and_elsewhere)
+    certified = certify(toy(Does.ASKS_THE_CLOCK), [exactly_once()], DRIVER_ALONE)
+    assert status(certified) is Status.UNKNOWN
+    assert "two runs without failures disagree on" in reasons(certified)
+    assert "outside of the run's folders" in reasons(certified)
+    assert "file /home/me/last-batch (Spark's JVM, " in reasons(certified)
+
+
 def test_a_query_that_fails_each_time_it_is_started_again_does_not_recover_and_says_with_what(
     certify: Callable[..., Certified],
 ) -> None:
