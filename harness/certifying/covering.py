@@ -45,13 +45,13 @@ NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from 
 ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
     "tried, and the points at which its batch is done again; one just before the last effect of its sink, after which "
-    f"it dies there again; and after that one, and up to {MOST_HALF_DONE} before it that leave other names in the "
-    "sink, a second one wherever its code does what it does in no batch without a failure."
+    f"it dies there again; and after that one, and up to {MOST_HALF_DONE} before it that leave files of other names in "
+    "the sink, a second one in code that only a crash leads to, as to a repair."
 )
-NOT_TWICE = "no time was left for a second crash in a batch, after one between two effects of its sink"
+NOT_TWICE = "no time was left for a second crash in a batch, after a first one in the middle of what its sink writes"
 NOT_REPAIRED = (
-    "no time was left for a second crash where its code does what it does in no batch without a failure, after one "
-    "between two effects of its sink"
+    "no time was left for a second crash in code that only a crash leads to, as to a repair, after a first one in the "
+    "middle of what its sink writes"
 )
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
