@@ -82,6 +82,9 @@ class Does(StrEnum):
     """As by-id, but it skips a batch that it has begun twice."""
     REPAIRS_BY_WRITING_AGAIN = "repairs-by-writing-again"
     """As by-id, but where it finds that a batch was begun, it removes all that is there and writes it again."""
+    NAMES_ALL_ANEW = "names-all-anew"
+    """It writes a file for a batch, gives it its name, and notes that. Where it finds one without its name, it removes
+    all that is there and writes it again."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -218,6 +221,9 @@ class ToyLife:
             return
         if self.does is Does.REPAIRS_BY_WRITING_AGAIN:
             self._begin_or_repair(number)
+        if self.does is Does.NAMES_ALL_ANEW:
+            self._write_and_name(number)
+            return
         self._write_in_two_steps(number)
         if self.does is Does.HOLDS_BACK:
             number, self.held = self.held, number
@@ -235,14 +241,28 @@ class ToyLife:
     def _begin_or_repair(self, number: int) -> None:
         begun = self.checkpoint / f"begun-{number}"
         if begun.exists():
-            kept = {file: file.read_text() for file in self.sink.iterdir()}
-            for file in kept:
-                file.unlink()
-            self.pass_point(Point.USER, Side.AFTER, f"{number}/removed", TASK)
-            for file, text in kept.items():
-                file.write_text(text)
+            self._write_all_again(number)
         begun.touch()
         self.pass_point(Point.USER, Side.AFTER, f"{number}/begun", TASK)
+
+    def _write_all_again(self, number: int) -> None:
+        kept = {file: file.read_text() for file in self.sink.iterdir()}
+        for file in kept:
+            file.unlink()
+        self.pass_point(Point.USER, Side.AFTER, f"{number}/removed", TASK)
+        for file, text in kept.items():
+            file.write_text(text)
+
+    def _write_and_name(self, number: int) -> None:
+        nameless, named = self.sink / f"nameless-{number}", self.sink / f"{number}-1"
+        if nameless.exists():
+            self._write_all_again(number)
+        if not named.exists():
+            nameless.write_text(f"{number} 0")
+            self.pass_point(Point.USER, Side.AFTER, f"{number}/written", TASK)
+            nameless.rename(named)
+            self.pass_point(Point.USER, Side.AFTER, f"{number}/named", TASK)
+        (self.checkpoint / f"noted-{number}").touch()
 
     def _store(self, number: int) -> None:
         if self.does is Does.NUMBERS_ANEW:
@@ -295,6 +315,8 @@ class ToyProcess:
         self._status = 0
         self._work = work
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
         self._thread.start()
 
     def _run(self) -> None:
@@ -361,7 +383,9 @@ class ToySpark:
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
+        # It can come to where it is killed before anything else happens here.
         self._started[name] = process
+        process.start()
         return process
 
     def environment_of(self, name: str, role: str) -> dict[str, str]:

@@ -91,7 +91,9 @@ from .messages import messages_first
 from .plan import CrashTrial, How, Victim
 from .planning import (
     CrashPlan,
+    after_effects_of_tasks,
     crash_at,
+    effects_of_tasks_first,
     every_crash_point,
     of_answers,
     of_nodes,
@@ -107,12 +109,16 @@ from .recovery_worker_kills import RecoveryWorkerKiller
 from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
+from .seen_outside import uncut_of
 from .shrinking import crash_place
 from .waiting import Waiting
 
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
 first."""
+SHARES_WITH_TASKS = (0.4, 0.45)
+"""The same, where tasks leave something durable: that a task which is done again leaves it twice, kills alone show, and
+they take long."""
 POWER_SHARE = 0.8
 """The same, of losses of power."""
 LATER_SHARE = 0.5
@@ -142,6 +148,11 @@ IN_THE_JVM = (
 )
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
+KEPT_OUTSIDE = (
+    "; what the query does outside of the run's folders is still there in the next run, which may be why: {effects}. "
+    "Keep it in the folders that the run hands over (folders.sink), or declare it as a Store with a reset"
+)
+MOST_NAMED = 5
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
     f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
@@ -318,6 +329,10 @@ class _Campaign:
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
                 profile = profile_of(lives[0])
+                outside = uncut_of(query, lives)
+                if unjudgeable and outside:
+                    # A run with folders of its own finds there what the run before has left.
+                    unjudgeable += KEPT_OUTSIDE.format(effects="; ".join(map(str, outside[:MOST_NAMED])))
                 if unjudgeable:
                     write_points(state.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
@@ -350,7 +365,9 @@ class _Campaign:
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
                 self._restart(workers[0], profile, of_driver, references, kills)
-                self._cover(covering, in_recovery_workers, SHARES, LATER_SHARE)
+                in_tasks = self.request.query.copyable and after_effects_of_tasks(kills.of_nodes)
+                shares = SHARES_WITH_TASKS if in_tasks else SHARES
+                self._cover(covering, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
                 self._lose_power(losing, POWER_SHARE)
                 affording = Affording(state, self.request, covering, losing, kills, of_driver)
                 if not self._is_over():
@@ -491,7 +508,10 @@ class _Campaign:
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {crash_place(crash, crash.batch): crash for crash in crashes}
-        nodes = spread(of_nodes(profile, self.faults.victims, self.request.query.copyable), with_data, keys)
+        nodes = of_nodes(profile, self.faults.victims, self.request.query.copyable)
+        if self.request.query.copyable:
+            nodes = effects_of_tasks_first(nodes)
+        nodes = spread(nodes, with_data, keys)
         if nodes:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):

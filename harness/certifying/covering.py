@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
+from ..core.addresses import Point, Side
 from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
@@ -18,11 +19,14 @@ from .attempts import Attempt, Passed
 from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
-from .plan import CrashTrial, How, Victim
+from .plan import Crash, CrashTrial, How, Victim
 from .planning import (
+    MOST_HALF_DONE,
     SINK,
     almost_done,
     crash_at,
+    deed,
+    half_done,
     points_of_the_driver,
     repairs,
     steady_batch,
@@ -40,14 +44,14 @@ NO_RECOVERY = "the recovery in which crashes were to strike did not come to its 
 NEVER_RECOVERING = "More than one crash in a run, as one while it recovers from another."
 ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
-    "tried, and the points at which its batch is done again; and, where there is time for it, one just before the last "
-    "effect of its sink, after which it dies there again, and wherever its code does what it does in no batch without "
-    "a failure."
+    "tried, and the points at which its batch is done again; one just before the last effect of its sink, after which "
+    f"it dies there again; and after that one, and up to {MOST_HALF_DONE} before it that leave files of other names in "
+    "the sink, a second one in code that only a crash leads to, as to a repair."
 )
-NOT_TWICE = "That it dies twice just before the last effect of its sink: no time was left for it."
-NOT_EACH_REPAIR = (
-    "A second crash where its code does what it does in no batch without a failure, after one just before the last "
-    "effect of its sink: no time was left for {:,} of these points."
+NOT_TWICE = "no time was left for a second crash in a batch, after a first one in the middle of what its sink writes"
+NOT_REPAIRED = (
+    "no time was left for a second crash in code that only a crash leads to, as to a repair, after a first one in the "
+    "middle of what its sink writes"
 )
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
@@ -87,13 +91,16 @@ class Covering:
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
         self._twice: Crashed | None = None
-        """The crash just before the last effect of a batch, after which it is to die once more."""
+        """The crash just before the last effect of a batch, after which it is to die there once more."""
+        self._half_done: list[Crashed] = []
+        """That one and crashes before it in its batch, of which what the code does then is to be seen; the first is the
+        most worth trying."""
         self._profile: Profile | None = None
-        self._repairing: tuple[Crashed, LifeStates] | None = None
-        """The recovery from that crash, once it was watched."""
-        self._repairs: list[Group] = []
-        """Crashes in it, where it does what no life without a failure does; the most worth trying is the last. They are
-        planned as they are tried."""
+        self._repairing: list[tuple[Crashed, LifeStates, list[Group]]] = []
+        """The recoveries from these crashes, once they were watched, with crashes in them, where it does what no life
+        without a failure does; the most worth trying is the last."""
+        self._repaired: set[tuple[Point, Side, str]] = set()
+        """What it does so."""
         self._doubted: Counter[str] = Counter()
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
@@ -124,18 +131,25 @@ class Covering:
         self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
         last = almost_done(points, steady_batch(profile)) if recovering else None
         if last is not None:
-            self._twice = crashed_in_profile(self._states[0].life, last, crash_at(profile, last, Victim.DRIVER))
-        if not recovering or worst is None or self._has_been_recovering():
-            return
+            half = half_done(points, steady_batch(profile), str(self._workers[0].folders.sink))
+            self._half_done = [
+                crashed_in_profile(self._states[0].life, one, crash_at(profile, one, Victim.DRIVER))
+                for one in (last, *half)
+            ]
+            self._twice = self._half_done[0]
         # Where its state is not known, why it is not leaves the claim open already.
-        if worst.state is not None:
-            (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
+        if not recovering or worst is None or worst.state is None:
+            return
+        (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
+        if not self._has_recovered_again(line.crash):
             self._recovery = crashed_in_profile(self._states[0].life, worst, line.crash)
 
-    def _has_been_recovering(self) -> bool:
-        """Whether an earlier part of the campaign has tried all crashes during a recovery."""
+    def _has_recovered_again(self, first: Crash) -> bool:
+        """Whether an earlier part of the campaign has tried all crashes during a recovery after this one. Which of them
+        are of another first crash, the plan does not say."""
         planned = {line for line in self._state.plan if line.crash.recovering}
-        tried = {Planned(trial.crashes[-1]) for trial in self._state.trials if trial.how is How.CRASH_STATE}
+        states = (trial for trial in self._state.trials if trial.how is How.CRASH_STATE)
+        tried = {Planned(trial.crashes[-1]) for trial in states if trial.crashes[0] == first}
         missed = set() if self._state.earlier is None else self._state.earlier.open
         return bool(planned) and planned <= tried and not planned & missed
 
@@ -148,12 +162,19 @@ class Covering:
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
-        return self.needed or bool(self._later or self._twice or self._repairs)
+        return self.needed or bool(self._later)
 
     @property
     def needed(self) -> bool:
         """Whether some of it is what nothing stands for."""
-        return bool(self._waiting or self._first_workers or self._waiting_again or self._recovery)
+        return bool(
+            self._waiting
+            or self._first_workers
+            or self._waiting_again
+            or self._recovery
+            or self._half_done
+            or any(groups for _, _, groups in self._repairing)
+        )
 
     def recoveries_left(self, later: bool = True) -> int:
         """So many at most."""
@@ -162,7 +183,8 @@ class Covering:
         if self._recovery is not None:
             batch = self._recovery.crashes[-1].batch
             again = len({one.digest for one in self._states[0].of_batch(batch)})
-        again += len(self._repairs) + (2 if self._twice is not None else 0)
+        again += sum(len(left) for _, _, left in self._repairing) + len(self._half_done)
+        again += int(self._twice in self._half_done)
         return groups + again + (len(self._later) if later else 0)
 
     def doubt(self, claims: Iterable[str]) -> None:
@@ -171,17 +193,19 @@ class Covering:
 
     def cover(self, share: float, share_while_recovering: float, share_later: float | None = None) -> list[CrashTrial]:
         """Recover from what waits, until that share of the campaign's time is spent: of single crashes, then of
-        crashes while it recovers, and then of those for which others stand. It comes to a halt where a state shows a
-        violation that is new, and returns the trials that do."""
+        crashes while it recovers, and then of those for which others stand. Of two crashes, those come first between
+        which an effect of the sink is missing: what recovers from less may have nothing to do. It comes to a halt where
+        a state shows a violation that is new, and returns the trials that do."""
         before, known = time.monotonic(), len(self._state.trials)
         self._share = share_while_recovering
         self._cover_each(share, known)
+        while self._half_done and not self._new(known) and self._state.within_budget(share_while_recovering):
+            self._plan_repairs(self._half_done.pop(0))
+            self._cover_repairs(share_while_recovering, known)
+        if not self._new(known):
+            self._cover_repairs(share_while_recovering, known)
         if not self._new(known):
             self._cover_recovery(share_while_recovering, known)
-        if not self._new(known) and not self.needed and self._twice is not None:
-            self._die_twice(share_while_recovering)
-        if not self._new(known) and not self.needed and self._repairs:
-            self._cover_repairs(share_while_recovering, known)
         if not self._new(known) and not self.needed and self._later:
             self._waiting, self._later = self._later, []
             self._cover_each(share_while_recovering if share_later is None else share_later, known)
@@ -199,10 +223,6 @@ class Covering:
         state = self._state
         if self._shown():
             return
-        if self._twice is not None and state.trials:
-            state.not_covered.append(NOT_TWICE)
-        if self._repairs:
-            state.not_covered.append(NOT_EACH_REPAIR.format(sum(map(len, self._repairs))))
         if self.remains and not state.exhausted:
             runs = state.budget.runs
             time_is_up = runs is None or state.spent >= 60 * state.budget.minutes * self._share
@@ -211,6 +231,11 @@ class Covering:
         if self._recovery is not None and state.trials:
             crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
             state.not_reached.append(NotReached(Planned(crash), NO_TIME))
+        for first_crash in self._half_done if state.trials else ():
+            crash = msgspec.structs.replace(first_crash.crashes[-1], recovering=True)
+            state.not_reached.append(NotReached(Planned(crash), NOT_TWICE))
+        repairs_left = (Planned(one.crash) for _, _, groups in self._repairing for group in groups for one in group)
+        state.not_reached += [NotReached(line, NOT_REPAIRED) for line in repairs_left]
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in state.trials if trial.how is self._how}
         single = [(one.crash,) for group in (*self._waiting, *self._first_workers, *self._later) for one in group]
@@ -329,62 +354,62 @@ class Covering:
             self._plan_recovery(self._recovery)
             self._recovery = None
         if self._waiting_again and self._second is not None:
-            phase = "crashes while recovering"
-            self._cover_again(phase, self._second, self._waiting_again, share, known, lambda group: group)
+            self._cover_again(self._second, self._waiting_again, share, known)
 
-    def _die_twice(self, share: float) -> None:
-        """It has died just before the last effect of a batch, and dies there again while it recovers: what counts its
-        attempts, and gives up after the second, has lost something. What else it does then that is new is to be cut,
-        too."""
-        first, self._twice = self._twice, None
-        if first is None or not self._state.within_budget(share):
-            return
+    def _plan_repairs(self, first: Crashed) -> None:
+        """It has died between effects of a batch. What it does then that is new is to be cut; and just before the last
+        effect it dies again while it recovers: what counts its attempts, and gives up after the second, has lost
+        something."""
         second = recover(self._workers[0], first, watched=True)
         if second.failure is not None:
-            # That it does not recover is a trial of its own.
+            self._not_recovered(first, second)
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
-        self._plan_repairs(first, second, again, batch)
-        last = almost_done(second.passed, batch)
-        if last is None:
-            return
-        (line,) = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
-        if self._state.has_recovered(self._how, (*first.crashes, line.crash)):
-            return
-        run = self._state.begin_run(self._kind, share)
-        if run is not None:
-            crashed = crashed_again(first, second, last, line.crash)
-            life = recover(self._workers[0], crashed)
-            self._enter(self._workers[0], crashed, [Waiting(line.crash, last)], LifeStates(second), life, run)
-
-    def _plan_repairs(self, first: Crashed, second: Attempt, again: Profile, batch: int) -> None:
         assert self._profile is not None
+        new = repairs(self._profile, again, batch)
+        crashes = [crash_at(again, one, Victim.DRIVER, recovering=True) for one in new]
+        found = [(one, crash) for one, crash in zip(new, crashes, strict=True) if deed(crash) not in self._repaired]
+        self._repaired.update(deed(crash) for _, crash in found)
+        lines = self._state.add([Planned(crash) for _, crash in found])
         states = LifeStates(second)
-        found = [one for one in repairs(self._profile, again, batch) if one.state is not None]
-        waiting = [Waiting(crash_at(again, one, Victim.DRIVER, recovering=True), one) for one in found]
-        self._repairing = first, states
-        self._repairs = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        waiting = self._not_recovered_from(first, zip((one for one, _ in found), lines, strict=True))
+        groups = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        last = almost_done(second.passed, batch) if first is self._twice else None
+        if last is not None:
+            lines = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
+            groups += [[one] for one in self._not_recovered_from(first, zip([last], lines, strict=True))]
+        self._repairing.append((first, states, groups))
+
+    def _not_recovered_from(self, first: Crashed, lines: Iterable[tuple[Passed, Planned]]) -> list[Waiting]:
+        """Of crashes in the recovery from another one, as they stand in the plan, those that wait. Of the others that
+        nobody has tried, it is said why."""
+        lines = list(lines)
+        times = Counter(line for _, line in lines)
+        waiting = []
+        for passed, line in lines:
+            if self._state.has_recovered(self._how, (*first.crashes, line.crash), times[line]):
+                continue
+            if passed.state is None:
+                self._state.not_reached.append(NotReached(line, passed.why_not))
+            else:
+                waiting.append(Waiting(line.crash, passed))
+        return waiting
 
     def _cover_repairs(self, share: float, known: int) -> None:
-        def planned(group: Group) -> Group:
-            lines = self._state.add([Planned(one.crash) for one in group])
-            return [Waiting(line.crash, one.passed) for line, one in zip(lines, group, strict=True)]
-
-        assert self._repairing is not None
-        self._cover_again("crashes while it repairs", self._repairing, self._repairs, share, known, planned)
+        for first, states, groups in self._repairing:
+            if groups and not self._new(known):
+                self._cover_again((first, states), groups, share, known)
 
     def _cover_again(
         self,
-        phase: str,
         recovery: tuple[Crashed, LifeStates],
         waiting: list[Group],
         share: float,
         known: int,
-        planned: Callable[[Group], Group],
     ) -> None:
-        """Crashes in a recovery. `planned` gives those of a group as they stand in the plan, once they are tried."""
-        self._state.begin(phase, sum(map(len, waiting)))
+        """Crashes in a recovery."""
+        self._state.begin("crashes while recovering", sum(map(len, waiting)))
         first, states = recovery
         while waiting and not self._new(known):
             run = self._state.begin_run(self._kind, share)
@@ -396,30 +421,25 @@ class Covering:
             crashed = crashed_again(first, states.life, here, group[0].crash)
             life = recover(self._workers[0], crashed)
             group += self._alike(states, here, life, (waiting,))
-            self._enter(self._workers[0], crashed, planned(group), states, life, run)
+            self._enter(self._workers[0], crashed, group, states, life, run)
+
+    def _not_recovered(self, first: Crashed, second: Attempt) -> None:
+        """No crash in that recovery can be planned. The trial of that crash may be of another time, in which it did
+        recover."""
+        crash = msgspec.structs.replace(first.crashes[-1], recovering=True)
+        self._state.not_reached.append(NotReached(Planned(crash), f"{NO_RECOVERY}: {second.failure}"))
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""
         second = recover(self._workers[0], first, watched=True)
         if second.failure is not None:
-            # The trial of that crash may be of another time, in which it did recover.
-            crash = msgspec.structs.replace(first.crashes[-1], recovering=True)
-            self._state.not_reached.append(NotReached(Planned(crash), f"{NO_RECOVERY}: {second.failure}"))
+            self._not_recovered(first, second)
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
         passed = [one for one in points_of_the_driver(again, every_batch=True) if batch_of(one.address) == batch]
         lines = [Planned(crash_at(again, one, Victim.DRIVER, recovering=True)) for one in passed]
-        waiting = []
-        lines = self._state.add(lines)
-        times = Counter(lines)
-        for one, line in zip(passed, lines, strict=True):
-            if self._state.has_recovered(self._how, (*first.crashes, line.crash), times[line]):
-                continue
-            if one.state is None:
-                self._state.not_reached.append(NotReached(line, one.why_not))
-            else:
-                waiting.append(Waiting(line.crash, one))
+        waiting = self._not_recovered_from(first, zip(passed, self._state.add(lines), strict=True))
         states = LifeStates(second)
         self._second = first, states
         self._waiting_again = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]

@@ -8,7 +8,7 @@ drivers that are only thought to be dead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..core.addresses import DRIVER, TASK, Point, Side
@@ -21,6 +21,8 @@ from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
 SINK = "sink/"
 """How the paths of a sink's file operations begin."""
+MOST_HALF_DONE = 3
+"""Watched recoveries cost time that every query has to have."""
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
 _OF_NODES = frozenset(
     {
@@ -135,6 +137,18 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
     return plan
 
 
+def after_effects_of_tasks(of_nodes: Sequence[Planned]) -> list[Planned]:
+    """Of crashes as `of_nodes` plans them where all can be copied, those at lines of a task's code before which it has
+    left something durable: it is done again where a task is, and the driver's death may put it right."""
+    return [one for one in of_nodes if one.crash.line is not None][1:]
+
+
+def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
+    """The same crashes, the most worth trying first."""
+    first = after_effects_of_tasks(of_nodes)
+    return [*first, *(one for one in of_nodes if one not in first)]
+
+
 def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """The answer to each message of a steady batch is lost, and who asked lives."""
     if Victim.ANSWER not in victims:
@@ -191,14 +205,36 @@ def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
     return None if last is None or last.address.point is Point.ADD_BATCH else last
 
 
+def half_done(passed: Iterable[Passed], batch: int, sink: str) -> list[Passed]:
+    """Of a batch whose sink, that folder, holds other names after some of its effects: the last of these points with
+    each set of names that is neither that which it begins nor that which it almost ends with, the last first, and at
+    most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there, and where the last effect
+    alone is missing, some of it is over."""
+    within = list(passed)
+    last = almost_done(within, batch)
+    if last is None:
+        return []
+    of_batch = [one for one in within[: within.index(last) + 1] if batch_of(one.address) == batch]
+    found: dict[frozenset[str], Passed] = {}
+    began: frozenset[str] | None = None
+    for one in of_batch:
+        if one.state is None:
+            continue
+        names = frozenset(path for path, _, _ in one.state.shown if path.startswith(f"{sink}/"))
+        if one.address.point is Point.ADD_BATCH:
+            began = names
+        found[names] = one
+    return [one for names, one in reversed(found.items()) if names != began and one is not last][:MOST_HALF_DONE]
+
+
 def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
     """The points of a batch, in a recovery, at which the query's own code does what it does in no batch without a
     failure: it may repair what a crash has left. `profile` is of a life without failures."""
-    usual = {_deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
+    usual = {deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
     found = []
     for one in points_of_the_driver(recovery, every_batch=True):
         crash = crash_at(recovery, one, Victim.DRIVER)
-        if crash.batch == batch and _is_own(crash) and _deed(crash) not in usual:
+        if crash.batch == batch and _is_own(crash) and deed(crash) not in usual:
             found.append(one)
     return found
 
@@ -210,7 +246,7 @@ def _is_own(crash: Crash) -> bool:
     return crash.point in (Point.LINE, Point.USER)
 
 
-def _deed(crash: Crash) -> tuple[Point, Side, str]:
+def deed(crash: Crash) -> tuple[Point, Side, str]:
     """Of a line, wherever it is executed; of a file operation, with the path, which may name the batch."""
     return crash.point, crash.side, crash.place
 

@@ -572,6 +572,24 @@ def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
     assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
 
 
+def test_what_a_query_keeps_outside_of_its_folders_is_named_where_the_next_run_gives_something_else(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce = toy_spark.announce
+
+    def and_elsewhere(told: str, point: Point, side: Side, key: str) -> None:
+        announce(told, point, side, key)
+        if point is Point.ADD_BATCH and side is Side.BEFORE:
+            toy_spark.say(told, "elsewhere file:/home/me/last-batch/part-0")
+
+    monkeypatch.setattr(toy_spark, "announce", and_elsewhere)
+    certified = certify(toy(Does.ASKS_THE_CLOCK), [exactly_once()], DRIVER_ALONE)
+    assert status(certified) is Status.UNKNOWN
+    assert "two runs without failures disagree on" in reasons(certified)
+    assert "outside of the run's folders" in reasons(certified)
+    assert "file /home/me/last-batch (Spark's JVM, " in reasons(certified)
+
+
 def test_a_query_that_fails_each_time_it_is_started_again_does_not_recover_and_says_with_what(
     certify: Callable[..., Certified],
 ) -> None:
@@ -664,12 +682,13 @@ def test_a_crash_state_of_a_recovery_that_could_not_be_taken_is_said(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture, of_a_reference = CopiedFolders.capture, BATCHES * POINTS
+    of_dying_twice = (BATCHES - 1) * POINTS
 
     taken = count()
 
     def one_fails(store: CopiedFolders) -> CrashState:
-        # Two reference runs come first.
-        if next(taken) == 2 * of_a_reference + 2:
+        # Two reference runs come first, and a recovery in which it is to die just where it has died before.
+        if next(taken) == 2 * of_a_reference + of_dying_twice + 2:
             raise NotQuiet("somebody wrote to /sink while its crash state was taken")
         return capture(store)
 
@@ -915,7 +934,11 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
 
 @pytest.mark.parametrize(
     ("does", "dies"),
-    [(Does.GIVES_UP, ("begun", "begun")), (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed"))],
+    [
+        (Does.GIVES_UP, ("begun", "begun")),
+        (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed")),
+        (Does.NAMES_ALL_ANEW, ("written", "removed")),
+    ],
 )
 def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
     does: Does, dies: tuple[str, str], certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
@@ -938,6 +961,57 @@ def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
         (Point.USER, f"1/{dies[1]}", True),
     ]
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+@pytest.mark.parametrize("does", [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN, Does.NAMES_ALL_ANEW])
+def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_lets_nothing_hold(
+    does: Does, certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    faults = every_crash_point("driver", split_brain=False)
+    found = []
+    for runs in range(4, 40, 3):
+        certified = certify(
+            toy(does),
+            [exactly_once()],
+            faults,
+            workload=words(events=10),
+            budget=Budget(runs=runs, kills=0),
+            folder=tmp_path / f"runs-{runs}",
+        )
+        found.append(status(certified))
+        if status(certified) is not Status.UNKNOWN:
+            break
+        assert certified.certificate.more is not None
+    assert found[-1] is Status.VIOLATED
+
+
+def test_second_crashes_in_a_batch_that_no_time_was_left_for_are_tried_where_it_goes_on(
+    certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cover = covering.Covering.cover
+
+    def no_time_for_them(made: Any, *given: Any) -> Any:
+        made._half_done, half_done = [], made._half_done
+        shown = cover(made, *given)
+        made._half_done = half_done
+        return shown
+
+    monkeypatch.setattr(covering.Covering, "cover", no_time_for_them)
+    faults = every_crash_point("driver", split_brain=False)
+    query, workload = toy(Does.GIVES_UP), words(events=20)
+    certified = certify(query, [exactly_once()], faults, workload=workload, budget=Budget(kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert covering.NOT_TWICE in reasons(certified)
+    monkeypatch.setattr(covering.Covering, "cover", cover)
+    went_on = campaign.go_on(
+        certified.folder,
+        query,
+        workload=workload,
+        cluster=cluster,
+        registry=Registry(),
+        budget=Budget(kills=0),
+    )
+    assert status(went_on) is Status.VIOLATED
 
 
 def test_what_says_what_is_right_is_said(certify: Callable[..., Certified]) -> None:

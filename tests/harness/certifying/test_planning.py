@@ -20,9 +20,12 @@ from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
     CrashPlan,
+    after_effects_of_tasks,
     almost_done,
     crash_at,
+    effects_of_tasks_first,
     every_crash_point,
+    half_done,
     of_answers,
     of_nodes,
     of_split_brains,
@@ -215,6 +218,25 @@ def test_a_batch_has_almost_done_where_the_last_effect_of_its_sink_is_missing() 
     assert almost_done(course[:-1], 1) is None, "it has not come to its end"
 
 
+def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_and_at_its_end() -> None:
+    def at(point: Point, side: Side, key: str, *names: str) -> Passed:
+        files = tuple(StateEntry(f"/{name}", "1") for name in names)
+        return replace(passed(point, side, key), state=CrashState(files))
+
+    begun = at(Point.ADD_BATCH, Side.BEFORE, "1", "sink/table", "checkpoint/1")
+    staged = at(Point.FILE, Side.AFTER, "1/create sink/new#1", "sink/table", "sink/new")
+    noted = at(Point.FILE, Side.AFTER, "1/create checkpoint/2#1", "sink/table", "sink/new", "checkpoint/2")
+    moved = at(Point.FILE, Side.AFTER, "1/rename sink/table > sink/old#1", "sink/old", "sink/new")
+    turned = at(Point.FILE, Side.AFTER, "1/rename sink/new > sink/table#1", "sink/old", "sink/table")
+    over = at(Point.ADD_BATCH, Side.AFTER, "1", "sink/table")
+    course = [begun, staged, noted, moved, turned, over]
+    assert almost_done(course, 1) is turned
+    assert half_done(course, 1, "/sink") == [moved, noted]
+    assert half_done(course, 2, "/sink") == []
+    many = [at(Point.FILE, Side.AFTER, f"1/create sink/{n}#1", f"sink/{n}") for n in range(9)]
+    assert half_done([begun, *many, over], 1, "/sink") == many[7:4:-1]
+
+
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
     profile = profile_of(life(FIVE))
     blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
@@ -274,6 +296,20 @@ def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_
     assert planned_lines(of_nodes(profile, ALL_VICTIMS, copyable=False)) == [
         (Victim.PYTHON, "0/m.f:2 calls os.rename#1")
     ]
+
+
+def test_kills_of_workers_that_have_left_something_durable_are_the_first_to_be_tried() -> None:
+    places = "m.f:1#1", "m.f:2#1", "m.f:2 calls io.open#1", "m.f:3#1"
+    also = lines_of(0, *places, actor=TASK, states=("a", "a", "b", "c"))
+    ends = both_sides(Point.TASK_END, "0/1/0", TASK)
+    plan = of_nodes(profile_of(life([done(0, python=True)], also=[*ends, *also])), ALL_VICTIMS)
+    wrote = [(Victim.PYTHON, "0/m.f:2 calls io.open#1"), (Victim.PYTHON, "0/m.f:3#1")]
+    assert planned_lines(after_effects_of_tasks(plan)) == wrote
+    first = effects_of_tasks_first(plan)
+    assert planned_lines(first[:2]) == wrote
+    assert Counter(first) == Counter(plan)
+    idle = of_nodes(profile_of(life([done(0, python=True)], also=also[:2])), ALL_VICTIMS)
+    assert after_effects_of_tasks(idle) == []
 
 
 def test_a_worker_dies_the_first_time_at_a_line_since_a_cluster_gives_each_worker_other_partitions() -> None:
