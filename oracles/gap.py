@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache, partial
 
 from ..harness.core.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
@@ -12,7 +12,7 @@ from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.judging.changes import most_unprotected
 from ..harness.judging.collation import seen
-from ..harness.judging.contiguity import find_flaws
+from ..harness.judging.contiguity import find_flaws, was_there_to_the_end
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
@@ -63,10 +63,39 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
 def unopened(case: Case) -> str:
     """Who took from a channel, and is not on record to have opened it: then nobody knows where its gap ends. Nor does
     anybody where no channel at all was opened. In words; empty where there is none."""
+    return _never_opened(case, lambda opened, taken: False)
+
+
+def unopened_by_the_living(case: Case) -> str:
+    """The same, but for what was taken where one of both was gone in the end, and an incarnation before had opened the
+    channel: a receiver that starts again takes that from a backup of its own, and opens nothing."""
+    reexecution = case.collation.reexecution
+    assert reexecution is not None, "whoever asks has executed it again"
+
+    @cache
+    def lasts(slice_id: str, number: int) -> bool:
+        rerun = reexecution.reruns.get(slice_id, {}).get(number)
+        return rerun is None or was_there_to_the_end(reexecution, rerun)
+
+    def was_kept(opened: Collection[_Ends], taken: Taken) -> bool:
+        up, number = taken.upstream, taken.upstream_incarnation
+        if lasts(up, number) and lasts(taken.slice, taken.incarnation):
+            return False
+        return any((up, number, taken.slice, before) in opened for before in range(1, taken.incarnation))
+
+    return _never_opened(case, was_kept)
+
+
+_Ends = tuple[str, int, str, int]
+"""Upstream and its incarnation, downstream and its incarnation."""
+
+
+def _never_opened(case: Case, was_kept: Callable[[Collection[_Ends], Taken], bool]) -> str:
+    """As `unopened`, but for what the receiver had kept of what was sent before."""
     history = case.history
     opened = {(o.slice, o.incarnation, o.downstream, o.downstream_incarnation) for o in history.each(Opened)}
     for t in history.each(Taken):
-        if (t.upstream, t.upstream_incarnation, t.slice, t.incarnation) not in opened:
+        if (t.upstream, t.upstream_incarnation, t.slice, t.incarnation) not in opened and not was_kept(opened, t):
             return _unopened(f"{t.slice}#{t.incarnation}", f"{t.upstream}#{t.upstream_incarnation}")
     # A delivery does not say which incarnation of its sink took it.
     by_anybody = {ends[:3] for ends in opened}
@@ -74,11 +103,12 @@ def unopened(case: Case) -> str:
     assert reexecution is not None, "whoever asks has executed it again"
     for name, deliveries in reexecution.deliveries.items():
         up, _, sink = name.partition(">")
-        silent = {number for number in reexecution.reruns.get(up, {}) if (up, number, sink) not in by_anybody}
+        made = reexecution.reruns.get(up, {})
+        silent = {number for number in made if (up, number, sink) not in by_anybody}
         # As a rule there is none, and nobody has to go through what was delivered.
         for delivery in deliveries if silent else ():
             number = delivery.record.incarnation
-            if number in silent and not _is_first(reexecution.reruns[up][number], delivery.record):
+            if number in silent and not _is_first(made[number], delivery.record):
                 return _unopened(sink, f"{up}#{number}")
             silent.discard(number)
     return "" if opened else "when any channel was opened is not on record"
@@ -106,7 +136,7 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
         return unknown(guarantee, collation.observables, Reason(Why.NOT_EXECUTABLE))
     found = _common(case)
     gone = () if collation.incomplete or found else seen(collation.lost_state, collation.lost_output)
-    if gone and (why := case.analysis(unopened)):
+    if gone and (why := case.analysis(unopened_by_the_living)):
         # From when on it had to take everything is not known, so it may have passed over something.
         return unknown(guarantee, collation.observables, Reason(Why.UNJUDGEABLE, why))
     return decide(case, guarantee, found, _holds(case), goes_on=True)

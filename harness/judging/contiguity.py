@@ -57,7 +57,7 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
 
     def alive_of(rerun: Rerun) -> bool:
         if rerun not in alive_at_end:
-            alive_at_end[rerun] = _alive(reexecution, rerun)
+            alive_at_end[rerun] = was_there_to_the_end(reexecution, rerun)
         return alive_at_end[rerun]
 
     stateful = set(reexecution.stateful())
@@ -108,7 +108,7 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         has = partial(_ever_delivered, delivered)
         for number, sender in _senders(reexecution, up).items():
             times = _opened_by(opened, up, number, sink)
-            whole = complete and _alive(reexecution, sender)
+            whole = complete and was_there_to_the_end(reexecution, sender)
             some = delivered.get(number, _NOTHING)
             if is_long(sender.emitted[sink].events):
                 heard = [derivations for _, derivations in delivered.values()]
@@ -167,7 +167,7 @@ def _long_deliveries(
     known = [derivations for _, derivations in delivered.values()]
     for number, sender in _senders(reexecution, up).items():
         times = _opened_by(opened, up, number, sink)
-        whole = complete and _alive(reexecution, sender)
+        whole = complete and was_there_to_the_end(reexecution, sender)
         # In which order they came is told by the tallies.
         some = delivered.get(number, _NOTHING)
         yield from _long_flaws(sender, sink, times, some, whole, known, name, ordered=False)
@@ -230,7 +230,7 @@ def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:
     return reexecution.reruns[upstream] if source is None else {1: source}
 
 
-def _alive(reexecution: Reexecution, rerun: Rerun) -> bool:
+def was_there_to_the_end(reexecution: Reexecution, rerun: Rerun) -> bool:
     """Whether it was there until the end; those of the harness always are."""
     if rerun.slice_id not in reexecution.reruns:
         return True
