@@ -21,6 +21,8 @@ from .fork_servers import Forked, ForkServers
 LIMIT_SECONDS: Final = 120.0
 """How long one may take."""
 
+UNREADABLE: Final = "what the other process has said cannot be read"
+
 _servers: Final[ContextVar[ForkServers | None]] = ContextVar("servers", default=None)
 """Those of `forked_quickly`, where that is in force."""
 

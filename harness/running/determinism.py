@@ -43,7 +43,7 @@ from ..core.model import (
     operator_of,
     rows_of,
 )
-from ..core.other_processes import FreshProcess, begin
+from ..core.other_processes import UNREADABLE, FreshProcess, begin
 from ..core.unchanged import Unchanged
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
@@ -340,7 +340,7 @@ def _result(process: FreshProcess) -> ExecutedSlices | str:
     try:
         return msgspec.msgpack.decode(said, type=ExecutedSlices | str)
     except msgspec.MsgspecError:
-        return "what the other process has said cannot be read"
+        return UNREADABLE
 
 
 def _execute_task(task: _Task) -> ExecutedSlices:

@@ -158,6 +158,18 @@ def test_what_a_replica_has_from_another_s_copy_is_not_passed_over() -> None:
     assert lost(made) == []
 
 
+def succeeded(made: Made, begin: int) -> None:
+    """The first incarnation is lost, and another one takes two inputs from this one on to the end."""
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=1_001)
+    made.open("op0", 2, "sink", 1, 1_001)
+    made.open("a", 1, "op0", 2, begin)
+    made.offer("a", begin, begin + 1)
+    made.take("op0", 2, "a", 1, begin, begin + 1)
+    made.deliver("op0", 2, 1_001, 1_002)
+    made.keep("op0", 2)
+
+
 @pytest.mark.parametrize(("interval", "status"), [(4, Status.VIOLATED), (5, Status.HOLDS)])
 def test_what_a_crash_may_take_back_is_bounded(interval: int, status: Status) -> None:
     """Ten events, which no checkpoint holds."""
@@ -168,14 +180,7 @@ def test_what_a_crash_may_take_back_is_bounded(interval: int, status: Status) ->
     made.offer("a", *range(1, 11))
     made.take("op0", 1, "a", 1, 1, 10)
     made.deliver("op0", 1, *range(1, 11))
-    made.lose("op0", 1)
-    made.start("op0", 2, next_seq=1_001)
-    made.open("op0", 2, "sink", 1, 1_001)
-    made.open("a", 1, "op0", 2, 11)
-    made.offer("a", 11, 12)
-    made.take("op0", 2, "a", 1, 11, 12)
-    made.deliver("op0", 2, 1_001, 1_002)
-    made.keep("op0", 2)
+    succeeded(made, 11)
     found = made.verdict(gap_recovery(events(interval)))
     assert found.status is status
     assert [tally.anomaly for tally in found.anomalies] == ([Anomaly.STATE_ROLLBACK] if found.anomalies else [])
@@ -264,14 +269,7 @@ def test_a_sink_that_lacks_the_first_of_what_it_took_of_one_that_is_gone(
     made.take("op0", 1, "a", 1, 1, 4)
     for number in range(first, 5):
         made.deliver("op0", 1, number)
-    made.lose("op0", 1)
-    made.start("op0", 2, next_seq=1_001)
-    made.open("op0", 2, "sink", 1, 1_001)
-    made.open("a", 1, "op0", 2, 5)
-    made.offer("a", 5, 6)
-    made.take("op0", 2, "a", 1, 5, 6)
-    made.deliver("op0", 2, 1_001, 1_002)
-    made.keep("op0", 2)
+    succeeded(made, 5)
     verdict = made.verdict(guarantee)
     if first == 1:
         assert verdict.status is Status.HOLDS, "it took all, whenever it opened the channel"

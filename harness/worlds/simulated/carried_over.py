@@ -24,7 +24,7 @@ import msgspec
 
 from ...contracts.subject import SchemeSubject
 from ...core.error_text import described_error
-from ...core.other_processes import LIMIT_SECONDS, FreshProcess, begin
+from ...core.other_processes import LIMIT_SECONDS, UNREADABLE, FreshProcess, begin
 from ...core.quantities import Duration
 from ...recording.recorder import MemoryRecorder
 from .deployment import SimulatedDeployment
@@ -97,7 +97,7 @@ class OtherProcess:
         try:
             return msgspec.msgpack.decode(said, type=WorldsArrived)
         except msgspec.MsgspecError:
-            return WorldsArrived([], (), (), failure or "what the other process has said cannot be read")
+            return WorldsArrived([], (), (), failure or UNREADABLE)
 
 
 class _Carried(NamedTuple):
