@@ -41,6 +41,7 @@ from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
 from .failing import failed_under
 from .sparing import SparedNow, in_step_twice
+from .trunks import Trunks
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Bench:
         self.not_looked_at = ""
         """What `require_forgetting` could not look at; empty where it has seen all."""
         self._trunk: Trunk | None = None
+        self._trunks = Trunks(self._trunk_of)
         named = [g for g in scenario.claimed if g.name in registry.oracles]
         timed = [g for g in named if scenario.costs is None and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
@@ -304,9 +306,14 @@ class Bench:
 
         Raises UsersCodeFailed, with the schedule, when the user's code does.
         """
+        spared = SparedNow(self.subject.topology)
+        trunk = self.trunk() if trial.seed == self.seed else self._trunks.of(trial.seed)
+        branch = None if trunk is None else trunk.drawn(trial.schedule, ahead, spared)
+        if branch is not None:
+            return branch
         scenario = replace(self.scenario, faults=trial.schedule)
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
-        return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, SparedNow(self.subject.topology))
+        return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
@@ -352,6 +359,20 @@ class Bench:
                 self._check_against_whole_runs(self._trunk)
         return self._trunk
 
+    def _trunk_of(self, seed: int) -> Trunk | None:
+        """The run without failures in another world. None where no run is branched off, or it fails by itself."""
+        if self.trunk() is None:
+            return None
+        run = Run("explored", self.scenario, seed, MemoryRecorder(), self.registry.faults, None)
+        try:
+            return Trunk(run, self.cluster.options, self._can_be_struck)
+        except NotCapturable as reason:
+            self.only_whole_runs(str(reason))
+        except UsersCodeFailed:
+            # Any schedule under which it fails as well says so.
+            pass
+        return None
+
     def _check_against_whole_runs(self, trunk: Trunk) -> None:
         """What changes outside of the world, against the rule (`capturing`), would be taken along from one branch into
         the next."""
@@ -366,6 +387,7 @@ class Bench:
         """From now on no run branches off from another."""
         if self._trunk is not None:
             self._trunk.close()
+        self._trunks.close()
         self._trunk, self.whole_runs = None, why
 
     def _outcome(self, history: History, verdicts: Sequence[Verdict], at_work: tuple[Activity, ...]) -> Outcome:

@@ -2,26 +2,30 @@
 
 Those that begin alike are alike until they differ: so a run is captured now and then (`worlds.simulated.capturing`),
 and whoever is to be struck at an address goes on from the last capture before it. What comes of it is, to the digest,
-what a whole run under that schedule comes to. All of this is for faults at addresses; what strikes at a time, or after
-a number of events, is run as a whole.
+what a whole run under that schedule comes to.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from ..contracts.cluster import Run
+from ..core.addresses import Address, Moment
+from ..core.errors import UsersCodeFailed
 from ..core.quantities import Duration
-from ..core.schedule import Fault, Schedule
+from ..core.schedule import AtTime, Fault, Schedule
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.deployment import SimulatedDeployment
 from ..worlds.simulated.options import SimulationOptions
 from ..worlds.simulated.world import Captured
 from .census import CensusController, Reached, at_no_time
+from .drawn_on_the_way import DrawingController, DrawnRun, FaultAhead
+from .failing import failed_under
 
 _APART: Final = 16
 """Steps between two captures of a run: these take about as long as one capture."""
@@ -33,6 +37,8 @@ class Waypoint:
 
     steps: int
     """That it had taken."""
+    at: int
+    """Microseconds of virtual time."""
     captured: Captured
 
 
@@ -54,6 +60,8 @@ class Trunk:
     def __init__(self, run: Run, options: SimulationOptions, actors: Collection[str]) -> None:
         """`run` is without faults, and has a recorder of its own, in memory. Raises NotCapturable, InvalidOperator."""
         assert isinstance(run.recorder, MemoryRecorder)
+        self._seed = run.seed
+        self._actors = frozenset(actors)
         self._recorder = run.recorder
         self._deadline: Duration = run.scenario.deadline
         self._controller = CensusController((), actors)
@@ -64,6 +72,7 @@ class Trunk:
             self._world.start()
             self.calm = self._to_the_end(())
             """The run without failures."""
+            self._passed = self._controller.passed
         except BaseException:
             self.close()
             raise
@@ -87,23 +96,85 @@ class Trunk:
         """
         self._go_to(before, fault, where)
         self._controller.watching = False
-        self._world.watch_anew()
+        self._world.control(self._controller)
         return self._ended()
+
+    def drawn(
+        self, known: Schedule, ahead: Sequence[FaultAhead], can_be_spared: Callable[[History], bool]
+    ) -> DrawnRun | None:
+        """What `draw_on_the_way` gives in this world. None where it cannot be told how long the run is that without
+        failures.
+
+        Raises UsersCodeFailed, with the schedule as far as it was drawn, when the user's code does.
+        """
+        stop = self._last_before(known)
+        if stop is None:
+            return None
+        self._world.restore(stop.captured)
+        controller = DrawingController(
+            known,
+            ahead,
+            self._actors,
+            lambda: can_be_spared(self._recorder.history()),
+            self._world.would_bite,
+            lambda address: self._first_passed.get(address, stop.steps + 1) <= stop.steps,
+        )
+        self._world.control(controller)
+        try:
+            history = self._ended()
+        except UsersCodeFailed as error:
+            raise failed_under(controller.schedule, self._seed, error) from error
+        return DrawnRun(controller.schedule, history)
+
+    @cached_property
+    def _first_passed(self) -> Mapping[Address, int]:
+        """Address of the run without failures -> the step in which it is first passed."""
+        first: dict[Address, int] = {}
+        for one in self._passed:
+            first.setdefault(one.address, one.step)
+        return first
+
+    def _last_before(self, schedule: Schedule) -> Waypoint | None:
+        """The last stop of the run without failures before any of these faults strikes; None where there is none, or
+        it is not known."""
+        stops = self.calm.stops
+        place = len(stops)
+        for fault in schedule:
+            match fault.trigger:
+                case AtTime(after):
+                    place = min(place, bisect_left(stops, after.micros, key=_at))
+                case Moment() as moment:
+                    if moment.actor not in self._actors:
+                        # What others pass was not watched.
+                        return None
+                    place = min(place, bisect_left(stops, self._step_of(moment), key=_steps))
+                case _:
+                    return None
+        return stops[place - 1] if place else None
+
+    def _step_of(self, moment: Moment) -> int:
+        """In which it comes in the run without failures, if it does."""
+        passed = (one.step for one in self._passed if moment.matches(one.address, one.taken))
+        return next(passed, self.calm.stops[-1].steps + 1)
 
     def _go_to(self, before: TracedRun, fault: Fault, where: Reached) -> None:
         """Right before the step in which the address is passed."""
         place = bisect_right(before.stops, where.step - 1, key=_steps) - 1
         self._world.restore(before.stops[place].captured)
+        self._world.control(self._controller)
         self._world.run_to(where.step - 1)
         self._controller.arm(len(before.schedule), fault)
 
     def _to_the_end(self, schedule: Schedule) -> TracedRun:
         world = self._world
-        stops = [Waypoint(world.steps, world.capture())]
+        stops = [self._waypoint()]
         while world.run_to(world.steps + _APART):
-            stops.append(Waypoint(world.steps, world.capture()))
+            stops.append(self._waypoint())
         history = self._ended()
         return TracedRun(schedule, stops, self._controller.since(len(schedule)), history)
+
+    def _waypoint(self) -> Waypoint:
+        return Waypoint(self._world.steps, self._world.now().at, self._world.capture())
 
     def _ended(self) -> History:
         self._world.drained(self._deadline)
@@ -114,3 +185,7 @@ class Trunk:
 
 def _steps(stop: Waypoint) -> int:
     return stop.steps
+
+
+def _at(stop: Waypoint) -> int:
+    return stop.at

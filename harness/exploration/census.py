@@ -37,6 +37,8 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     """How often it was reached; what a slice does has an address of its own each time."""
     at: int = 0
     """Microseconds of virtual time since the run began."""
+    taken: int = 0
+    """Events that its actor had taken."""
 
 
 class CensusController(Controller):
@@ -47,7 +49,7 @@ class CensusController(Controller):
         super().__init__(schedule)
         self._actors = actors
         self.watching = True
-        """Who changes this has the world `watch_anew`."""
+        """Who changes this gives the world its `control` once more."""
         self.now: Callable[[], Stamp] = at_no_time
         self._passed: list[Reached] = []
         self._struck: tuple[int, ...] = ()
@@ -63,7 +65,7 @@ class CensusController(Controller):
         # Others are announced as well only where a fault waits for them.
         if self.watching and (not self._moments or self._actors is None or address.name in self._actors):
             now = self.now()
-            self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at))
+            self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at, taken=taken))
         return self._note(super().arrived(address, taken)) if self._moments else []
 
     def arm(self, number: int, fault: Fault) -> None:
@@ -78,6 +80,11 @@ class CensusController(Controller):
         if strikes:
             self._struck += tuple(strike.number for strike in strikes)
         return strikes
+
+    @property
+    def passed(self) -> tuple[Reached, ...]:
+        """All that was reached, each as often as it was."""
+        return tuple(self._passed)
 
     def since(self, faults: int) -> tuple[Reached, ...]:
         """What was first reached once so many faults had struck, in order."""

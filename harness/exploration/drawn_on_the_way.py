@@ -53,7 +53,9 @@ class DrawingController(Controller):
         actors: Collection[str],
         can_be_spared: Callable[[], bool],
         would_bite: Callable[[int, Fault], bool],
+        passed_before: Callable[[Address], bool] = lambda address: False,
     ) -> None:
+        """`passed_before` says which addresses were passed before it was in control."""
         super().__init__(schedule)
         self.schedule = schedule
         self._actors = actors
@@ -61,6 +63,7 @@ class DrawingController(Controller):
         self._would_bite = would_bite
         self._ahead = list(ahead)
         self._left = ahead[0].passed if ahead else 0
+        self._passed_before = passed_before
         self._known: set[Address] = set()
 
     def watched(self, actor: str) -> frozenset[Point]:
@@ -78,7 +81,7 @@ class DrawingController(Controller):
         known = self._known
         before = len(known)
         known.add(address)
-        if len(known) == before or strikes or self._moments or self._times:
+        if len(known) == before or strikes or self._moments or self._times or self._passed_before(address):
             return strikes
         one = ahead[0]
         if not one.would_do(address):

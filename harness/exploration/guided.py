@@ -22,6 +22,7 @@ from .plans import (
     WITHIN,
     JudgedTrial,
     RandomSchedules,
+    require_same_as_whole,
     settled,
     so_far_ahead,
     without_trigger,
@@ -85,6 +86,7 @@ class GuidedSchedules:
                 with under(trial):
                     history = bench.run(trial.schedule, trial.seed)
             outcome = bench.outcome(history)
+            require_same_as_whole(bench, trial, outcome)
             exercised = features(history, outcome.at_work)
             if not exercised <= seen:
                 seen |= exercised

@@ -45,9 +45,12 @@ _MORE = 1.3
 
 
 MOST_FAULTS: Final = 3
+IN_A_WORLD: Final = 32
+"""So many random schedules are drawn in one world, so that what comes before their first faults is run once."""
 DRAWN: Final = (
-    f"each by itself, with delays of its own; 1 to {MOST_FAULTS} faults, the first mostly at one of the addresses of "
-    "the run without failures, each further one mostly so many addresses after the one before, few more often than many"
+    f"each by itself, {IN_A_WORLD} in a row in one of the worlds drawn, whose delays are the same until a fault "
+    f"strikes; 1 to {MOST_FAULTS} faults, the first mostly at one of the addresses of the run without failures, each "
+    "further one mostly so many addresses after the one before, few more often than many"
 )
 """What a bound is about, on what random schedules show."""
 
@@ -172,17 +175,23 @@ class Successive:
 
 
 def _branched(bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where: Reached) -> JudgedTrial:
-    """One schedule, run on from where it differs. What violates a claim is run once more, as a whole."""
+    """One schedule, run on from where it differs."""
     trial = Trial((*before.schedule, fault), bench.seed)
     with under(trial):
         outcome = bench.outcome(trunk.end_under(before, fault, where))
-    if outcome.status is Status.VIOLATED and bench.attempt(trial) != outcome:
+    require_same_as_whole(bench, trial, outcome)
+    return trial, outcome
+
+
+def require_same_as_whole(bench: Bench, trial: Trial, outcome: Outcome) -> None:
+    """What violates a claim in a run that may have branched off is run once more, from the beginning. Raises
+    InvalidOperator where that comes to something else, UsersCodeFailed when the user's code fails then."""
+    if outcome.status is Status.VIOLATED and not bench.whole_runs and bench.attempt(trial) != outcome:
         raise InvalidOperator(
             f"what {bench.scenario.subject.name} does depends on something that is no part of its simulated world: put "
             f"back, it came to {outcome.kind} under {'; '.join(map(str, trial.schedule))}, and to something else when "
             "it was run from the beginning; keep nothing in variables of modules or classes, nor in files"
         )
-    return trial, outcome
 
 
 def by_themselves(bench: Bench, trials: Iterable[Trial]) -> Iterator[JudgedTrial]:
@@ -206,8 +215,10 @@ class RandomSchedules:
     does. Where the claims hold only as long as each slice keeps a replica in
     step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
 
-    Each is drawn, and run, by itself from its number and the seed: in a simulated world of its own, and independently
-    of all others.
+    Each is drawn by itself from its number and the seed, independently of all others; so many in a row in one simulated
+    world, whose run without failures they branch off from. What is never seen in any bounds the chance of it among the
+    schedules of these worlds: drawn from several kinds of worlds, as many from each, it is seen no less often than if
+    all were of one kind (Hoeffding 1956, On the distribution of the number of successes in independent trials).
     """
 
     seed: int
@@ -229,12 +240,17 @@ class RandomSchedules:
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         trial, history = self.drawn(bench, piece)
-        yield trial, bench.attempt(trial) if history is None else bench.outcome(history)
+        if history is None:
+            yield trial, bench.attempt(trial)
+            return
+        outcome = bench.outcome(history)
+        require_same_as_whole(bench, trial, outcome)
+        yield trial, outcome
 
     def drawn(self, bench: Bench, piece: int) -> tuple[Trial, History | None]:
         """A schedule, and what came of the run that it was drawn in, where that is what comes of it."""
         random = Random(f"{self.seed}/{piece}")
-        world = random.getrandbits(32)
+        world = Random(f"{self.seed}/world {piece // IN_A_WORLD}").getrandbits(32)
         known: list[Fault] = []
         ahead: list[FaultAhead] = []
         left = 1.0

@@ -181,7 +181,7 @@ class SearchFindings:
     def bound(self) -> float | None:
         """The chance that a random schedule whose faults bite, within what is claimed, violates a claim is at most
         this, with 95 % confidence. One of which it is UNKNOWN counts as one that does. It is said of schedules that are
-        drawn as these were (see `plans.DRAWN`), independently of one another, and of no others.
+        drawn as these were, in the worlds of these (see `plans.DRAWN`), independently of one another, and of no others.
 
         None where one was seen to, or none was tried.
         """

@@ -93,9 +93,9 @@ class SimulatedDeployment:
         """Run until so many steps have been taken. Returns whether more is due."""
         return self._world.run_to(step)
 
-    def watch_anew(self) -> None:
-        """The controller waits for something else from now on."""
-        self._world.watch_anew()
+    def control(self, controller: Controller) -> None:
+        """From now on this one decides when faults strike. It waits for no time that has passed."""
+        self._world.control(controller)
 
     def capture(self) -> Captured:
         """Everything as it is now, between two steps. Raises NotCapturable."""

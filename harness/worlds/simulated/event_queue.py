@@ -30,6 +30,16 @@ class EventQueue:
         self.order += 1
         heappush(self.queue, (when, self.order, action, given))
 
+    def keep_free(self, places: int) -> int:
+        """So many places, for what is to come before all that is added from now on and is due at the same time. Returns
+        the first of them."""
+        self.order += places
+        return self.order - places + 1
+
+    def at_place(self, place: int, when: int, action: Action, *given: Any) -> None:
+        """At one of the places that were kept free."""
+        heappush(self.queue, (when, place, action, given))
+
     def later(self, delay: int, action: Action, *given: Any) -> None:
         self.order += 1
         heappush(self.queue, (self.now + delay, self.order, action, given))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
@@ -54,14 +54,14 @@ from .working import Workforce
 class _Watched(dict[str, frozenset[Point]]):
     """Actor -> its points that have to be announced, as long as the controller waits for the same; asked of it once."""
 
-    __slots__ = ("_controller",)
+    __slots__ = ("controller",)
 
     def __init__(self, controller: Controller) -> None:
         super().__init__()
-        self._controller = controller
+        self.controller = controller
 
     def __missing__(self, actor: str) -> frozenset[Point]:
-        watched = self[actor] = self._controller.watched(actor)
+        watched = self[actor] = self.controller.watched(actor)
         return watched
 
 
@@ -82,6 +82,8 @@ class _Batches:
         return self._batches[self._next - 1]
 
 
+TIME_TRIGGERS: Final = 1 << 16
+"""More than a schedule has."""
 Captured = tuple[Capture, int]
 """What everything held, and how many machines there were."""
 
@@ -127,6 +129,7 @@ class SimulatedWorld:
         self._random = Random(seed).random
         self._event_queue = EventQueue()
         self._later = self._event_queue.later
+        self._places_of_times = 0
         self.workforce = None if costs is None else Workforce(self._event_queue, costs)
         self._outside = Outside(specs)
         self._nodes: dict[str, WorldNode] = {}
@@ -187,8 +190,13 @@ class SimulatedWorld:
         """Let the sources offer; from here on time triggers count."""
         for end in self._harness_ends:
             self.placing.start(self._harness, self._harness.life, PlaceSlice(end, 0, 1, HARNESS, initial=True))
-        for when in self._controller.times():
-            self._event_queue.at(when.micros, self._strike_due, when)
+        # Kept free, so that time triggers that are known only later find the place that is theirs.
+        self._places_of_times = self._event_queue.keep_free(TIME_TRIGGERS)
+        self._strike_in_time()
+
+    def _strike_in_time(self) -> None:
+        for place, when in enumerate(self._controller.times()):
+            self._event_queue.at_place(self._places_of_times + place, when.micros, self._strike_due, when)
 
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
@@ -252,10 +260,12 @@ class SimulatedWorld:
         self._drain_queue(min(step, self._options.step_limit))
         return bool(self._event_queue.queue) and self.steps < self._options.step_limit
 
-    def watch_anew(self) -> None:
-        """The controller waits for something else from now on."""
+    def control(self, controller: Controller) -> None:
+        """From now on this one decides when faults strike. It waits for no time that has passed."""
+        self._controller = self._watched.controller = controller
         self._watched.clear()
-        self._awaits_delivery = self._controller.watches(Point.SEND_DELIVERED)
+        self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
+        self._strike_in_time()
 
     def capture(self) -> Captured:
         """Everything as it is now, between two steps. Raises NotCapturable."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -32,7 +34,14 @@ from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.drawn_on_the_way import DrawingController, FaultAhead
 from streamproof.harness.exploration.exhausting import statements
 from streamproof.harness.exploration.mutants import mutant_world
-from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive, settled
+from streamproof.harness.exploration.plans import (
+    IN_A_WORLD,
+    EverySingle,
+    RandomSchedules,
+    SearchPlan,
+    Successive,
+    settled,
+)
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -189,6 +198,48 @@ def test_random_schedules_come_to_what_they_come_to_by_themselves() -> None:
     assert recovering > 10
 
 
+@pytest.mark.parametrize("case", long_but_for(SPREAD, CASES))
+def test_what_is_drawn_in_a_world_that_is_put_back_is_a_whole_run(case: str) -> None:
+    """Wherever the first fault strikes: at an address, at a time, after so many events."""
+    scenario = scenario_of(case)
+    world = ("usual", "slow-links", "noticed-late")[CASES.index(case) % 3]
+    bench = Bench(scenario, REGISTRY, seed=5, options=options_of(world, scenario))
+    trunk = trunk_of(bench)
+    crashed = untimed_crash([bench.actors[-1]])
+    somewhere = [at(one) for one in spread(bench.calm, 3)]
+    after = [crashed.after(ms(time)) for time in (1, 2.5, 7)]
+    counted = [untimed_crash([bench.actors[0]]).after(events(amount)) for amount in (1, 8)]
+    ahead = FaultAhead(crashed, 5, lambda where: True, False)
+    begun = Counter[str]()
+    for first in (*somewhere, *after, *counted):
+        for known, more in (((first,), []), ((first, after[-1]), []), ((first,), [ahead, ahead])):
+            drawn = trunk.drawn(known, more, lambda history: True)
+            if drawn is None:
+                continue
+            begun[type(first.trigger).__name__] += 1
+            whole = bench.run(drawn.schedule, bench.seed)
+            assert drawn.history.digest() == whole.digest(), "; ".join(map(str, drawn.schedule))
+    assert begun["Moment"]
+    assert begun["AtTime"]
+
+
+def test_random_schedules_share_a_world_that_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(scenario_of("passive-replication/word-count-words"), REGISTRY, seed=5)
+    trunk_of(bench)
+    begun: list[int] = []
+    simulate = SimulatedCluster.simulate
+
+    def noted(cluster: SimulatedCluster, run: Run, controller: Controller) -> Any:
+        begun.append(run.seed)
+        return simulate(cluster, run, controller)
+
+    monkeypatch.setattr(SimulatedCluster, "simulate", noted)
+    plan = RandomSchedules(5, 2 * IN_A_WORLD)
+    worlds = [next(iter(plan.attempts(bench, piece)))[0].seed for piece in range(2 * IN_A_WORLD)]
+    assert [len(list(same)) for _, same in groupby(worlds)] == [IN_A_WORLD, IN_A_WORLD]
+    assert len(begun) < IN_A_WORLD
+
+
 @pytest.mark.parametrize("case", ["passive-replication/word-count-words", "active-replication/trace-numbered"])
 def test_whatever_disturbs_a_world_is_put_back_with_it(case: str) -> None:
     """Under faults of all kinds, at times as well: captures in the middle of them."""
@@ -298,7 +349,10 @@ def test_what_remembers_outside_of_its_world_is_run_as_a_whole_and_said() -> Non
     assert "outside" in found.whole_runs
 
 
-def test_a_violation_that_no_whole_run_shows_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("plan", [EverySingle(), RandomSchedules(7)], ids=["single", "random"])
+def test_a_violation_that_no_whole_run_shows_is_reported_as_such(
+    plan: SearchPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench(
         REGISTRY.scenario("mutant:passive-replication-without-vector@trace.passive-replication").scenario,
         REGISTRY,
@@ -308,5 +362,5 @@ def test_a_violation_that_no_whole_run_shows_is_reported_as_such(monkeypatch: py
     sound = bench.outcome(bench.run((), bench.seed))
     monkeypatch.setattr(bench, "attempt", lambda trial: sound)
     with pytest.raises(InvalidOperator, match="no part of its simulated world"):
-        search(bench, [EverySingle()], SearchBudget(200))
+        search(bench, [plan], SearchBudget(200))
     assert sound.status is not Status.VIOLATED
