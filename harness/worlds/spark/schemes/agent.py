@@ -44,6 +44,9 @@ _REWRITE_SECONDS = (0.05, 1.0)
 
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
+
+_TURN_SECONDS = 0.02
+"""For which a slice may take in what one peer has sent before others of its node have their turn."""
 _SIOCOUTQ = 0x5411
 
 _Found = tuple[Checkpoint | None, list[Items]]
@@ -372,8 +375,13 @@ class NodeAgent:
         from_upstream = peer in receiver.upstream
         if isinstance(receiver, SliceSpec):
             from_upstream = from_upstream and not receiver.topology.leads_back(peer, slice_id)
+        turn_ends = time.monotonic() + _TURN_SECONDS
         try:
             while True:
+                if time.monotonic() > turn_ends:
+                    # What was read already is given out without a pause, and others wait, the heartbeat among them.
+                    await asyncio.sleep(0)
+                    turn_ends = time.monotonic() + _TURN_SECONDS
                 if from_upstream:
                     await self._room(slice_id)
                     await self._uncrowded(slice_id)

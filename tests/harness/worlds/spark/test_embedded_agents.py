@@ -4,6 +4,8 @@ real links, with nodes that die in the middle."""
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
-from streamproof.harness.core.model import Role, slice_of
+from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Role, Stage, Topology, slice_of
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
@@ -345,3 +347,28 @@ def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Pat
     # On a slow machine, the third can be taken for lost as well.
     assert min(one.incarnation for one in promoted if one.slice == "count-0") > 2
     assert _holds(finished), finished.judgement.verdicts
+
+
+class _Slow(Operator[None]):
+    """Passes events on, and takes its time on a node."""
+
+    fan_out = 1
+
+    def initial_state(self) -> None:
+        return None
+
+    def process(self, event: Event, state: None) -> tuple[Output]:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.015)
+        return ((event.key, event.value),)
+
+
+def test_a_node_that_works_off_much_at_once_is_not_taken_for_dead(tmp_path: Path) -> None:
+    """It has read so much already that it takes longer over it than a node may be silent."""
+    edges = (Edge("source", "slow", Partitioning.ONE_TO_ONE), Edge("slow", "sink", Partitioning.ONE_TO_ONE))
+    subject = upstream_backup(Topology("slow", {"slow": Stage(_Slow())}, edges))
+    workload = numbered(events=200, batch=1, rate=100_000)
+    assert workload.events * 0.015 > HEARTBEAT_LIMIT
+    finished = _run_subject(subject, workload, [], tmp_path / "run")
+    assert not [entry for entry in finished.history.timeline if isinstance(entry, NodeGone)]
+    assert finished.history.drained
