@@ -16,7 +16,7 @@ import msgspec
 
 from .errors import InvalidOperator, ProtocolBroken
 
-VERSION = 1
+VERSION = 2
 LONGEST_FRAME = 256 << 20
 LONGEST_GREETING = 4 << 10
 """Of somebody who has not shown the token yet."""
@@ -33,7 +33,7 @@ class Greeting(msgspec.Struct, frozen=True):
     version: int
     token: str
     purpose: str
-    """What the connection is for: `manager`, `agent`, `link`, `driver`."""
+    """What the connection is for: `manager`, `pulse`, `agent`, `link`, `driver`."""
     node: str
     """The node that connects."""
     local: str = ""

@@ -21,7 +21,7 @@ class Join(msgspec.Struct, frozen=True, tag="join", array_like=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat", array_like=True):
-    """Agent to manager."""
+    """Agent to manager, on a connection of its own."""
 
 
 class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):

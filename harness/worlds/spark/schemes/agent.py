@@ -379,7 +379,7 @@ class NodeAgent:
         try:
             while True:
                 if time.monotonic() > turn_ends:
-                    # What was read already is given out without a pause, and others wait, the heartbeat among them.
+                    # What was read already is given out without a pause, and what else the node has to do waits.
                     await asyncio.sleep(0)
                     turn_ends = time.monotonic() + _TURN_SECONDS
                 if from_upstream:
@@ -461,8 +461,8 @@ class NodeAgent:
         self._outgoing.send(writer, message)
 
     def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
-        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no
-        heartbeat either; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
+        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes
+        on but the pulse; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
         if self.relay is not None or not self._awaited(address, taken):
             return False
         self._outgoing.flush()

@@ -48,7 +48,6 @@ from ..control.run_messages import (
     AllStopped,
     Failed,
     Fenced,
-    Heartbeat,
     InspectAll,
     InSync,
     Join,
@@ -65,6 +64,7 @@ from ..control.run_messages import (
 )
 from .executor import AgentPlan, run_node_agent
 from .incarnations import Incarnations
+from .pulse import PURPOSE
 from .silence import SilenceWatch
 
 _PATIENCE = 5.0
@@ -149,6 +149,8 @@ class ManagerHost:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         greeting = await accept(reader, self._token)
+        if greeting is not None and greeting.purpose == PURPOSE:
+            await self._feel(greeting.node, reader)
         if greeting is None or greeting.purpose != "manager":
             writer.close()
             return
@@ -170,9 +172,6 @@ class ManagerHost:
                         # Nodes may have gone for good while nobody looked; the first manager needs them all.
                         asyncio.get_running_loop().call_later(_PATIENCE, self._decide, WaitedEnough())
                         self._comes_back = False
-                case Heartbeat():
-                    if agent is not None and self._agents.get(node) is agent:
-                        self._silence.heard(node, time.monotonic())
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
                 case InSync(slice=slice_id, incarnation=incarnation):
@@ -183,6 +182,13 @@ class ManagerHost:
                     self._decide(TogetherFrom(name, incarnation, number, cut))
         if agent is not None:
             self._lose(node, agent)
+
+    async def _feel(self, node: str, reader: asyncio.StreamReader) -> None:
+        """A node's pulse, until it ends."""
+        while (body := await read_frame(reader)) is not None:
+            decoded(to_manager, body)
+            if node in self._agents:
+                self._silence.heard(node, time.monotonic())
 
     async def _watch(self) -> None:
         """Silence is a loss too."""

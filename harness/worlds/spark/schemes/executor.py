@@ -21,13 +21,11 @@ from ....protocol.stores import CheckpointStore, FileStore
 from ....recording.records import Record
 from ..control.nodes import own_address
 from ..control.run_messages import (
-    HEARTBEAT,
     AllStopped,
     Arrived,
     Begun,
     Failed,
     Fenced,
-    Heartbeat,
     InspectAll,
     InSync,
     Join,
@@ -42,6 +40,7 @@ from ..control.run_messages import (
     from_manager,
 )
 from .agent import NodeAgent
+from .pulse import pulse
 
 
 @dataclass(frozen=True)
@@ -140,33 +139,26 @@ async def _work(
     agent.relay = plan.relay
     place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
-    beating = asyncio.get_running_loop().create_task(_beat(writer))
     try:
-        while (body := await read_frame(reader)) is not None:
-            message = decoded(from_manager, body)
-            try:
-                match message:
-                    case StartSlice():
-                        agent.start(message)
-                    case PromoteIncarnation(slice=slice_id, incarnation=incarnation):
-                        agent.promote(slice_id, incarnation)
-                    case Route():
-                        agent.route(message)
-                    case Withdrawn(slice=slice_id, incarnation=incarnation):
-                        agent.withdraw(slice_id, incarnation)
-                    case AllStopped(coordinator=name, incarnation=incarnation, round=number):
-                        agent.stopped(name, incarnation, number)
-                    case InspectAll():
-                        agent.inspect()
-            except StreamproofError as error:
-                harness.failed(error)
+        with pulse(plan.manager, plan.token, node):
+            while (body := await read_frame(reader)) is not None:
+                message = decoded(from_manager, body)
+                try:
+                    match message:
+                        case StartSlice():
+                            agent.start(message)
+                        case PromoteIncarnation(slice=slice_id, incarnation=incarnation):
+                            agent.promote(slice_id, incarnation)
+                        case Route():
+                            agent.route(message)
+                        case Withdrawn(slice=slice_id, incarnation=incarnation):
+                            agent.withdraw(slice_id, incarnation)
+                        case AllStopped(coordinator=name, incarnation=incarnation, round=number):
+                            agent.stopped(name, incarnation, number)
+                        case InspectAll():
+                            agent.inspect()
+                except StreamproofError as error:
+                    harness.failed(error)
     finally:
-        beating.cancel()
         writer.close()
         await agent.close()
-
-
-async def _beat(writer: asyncio.StreamWriter) -> None:
-    while True:
-        writer.write(frame(Heartbeat()))
-        await asyncio.sleep(HEARTBEAT)

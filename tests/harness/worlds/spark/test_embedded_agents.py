@@ -349,6 +349,9 @@ def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Pat
     assert _holds(finished), finished.judgement.verdicts
 
 
+_SECONDS_EACH = 0.015
+
+
 class _Slow(Operator[None]):
     """Passes events on, and takes its time on a node."""
 
@@ -359,16 +362,17 @@ class _Slow(Operator[None]):
 
     def process(self, event: Event, state: None) -> tuple[Output]:
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.015)
+            time.sleep(_SECONDS_EACH)
         return ((event.key, event.value),)
 
 
-def test_a_node_that_works_off_much_at_once_is_not_taken_for_dead(tmp_path: Path) -> None:
-    """It has read so much already that it takes longer over it than a node may be silent."""
+@pytest.mark.parametrize("batch", [1, 200])
+def test_a_node_that_is_busy_is_not_taken_for_dead(batch: int, tmp_path: Path) -> None:
+    """It takes longer over one batch, or over all that it has read already, than a node may be silent."""
     edges = (Edge("source", "slow", Partitioning.ONE_TO_ONE), Edge("slow", "sink", Partitioning.ONE_TO_ONE))
     subject = upstream_backup(Topology("slow", {"slow": Stage(_Slow())}, edges))
-    workload = numbered(events=200, batch=1, rate=100_000)
-    assert workload.events * 0.015 > HEARTBEAT_LIMIT
+    workload = numbered(events=200, batch=batch, rate=100_000)
+    assert workload.events * _SECONDS_EACH > HEARTBEAT_LIMIT
     finished = _run_subject(subject, workload, [], tmp_path / "run")
     assert not [entry for entry in finished.history.timeline if isinstance(entry, NodeGone)]
     assert finished.history.drained
