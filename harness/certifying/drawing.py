@@ -18,6 +18,7 @@ from .certificate import LOOK, Certificate
 from .conclusion import Covered, Planned, lines_of
 from .page import MEANINGS, kinds_in_order, row_of_map
 from .plan import CrashTrial, How
+from .so_far import go_on_command
 from .telling import view_of_certificate
 
 TRIALS: Final = 2_000
@@ -73,18 +74,24 @@ class ShownTrial:
     sampled: bool
 
 
-def certificate_html(certificate: Certificate, folder: Path, beside: str | None = None) -> str:
+def certificate_html(certificate: Certificate, folder: Path, beside: str | None = None, *, ended: bool = True) -> str:
     """The page. `beside`: how the certificate's folder is called from where the page lies; None where it cannot be
-    reached from there, and nothing is linked."""
+    reached from there, and nothing is linked. `ended`: whether the campaign has come to its end."""
     view = view_of_certificate(certificate, folder)
     named = shlex.quote(str(folder))
     kinds = kinds_in_order({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
     trials = [_shown(number, trial) for number, trial in enumerate(certificate.trials, start=1)]
     replay = [("replay the violation", certificate.counterexample.command)] if certificate.counterexample else []
     more = [("go on with it", view.more)] if view.more else []
+    again = ("judge it again", f"streamproof judge {named}")
+    if not ended:
+        again = ("where it was interrupted, go on with it", go_on_command(folder))
+    what = "Certificate of" if ended else "A campaign without an end so far, on"
     return render(
         "certificate.html.jinja",
-        title=f"Certificate of {view.head.subject}: {view.in_short}",
+        title=f"{what} {view.head.subject}: {view.in_short}",
+        heading=f"{what} {view.head.subject}",
+        ended=ended,
         view=view,
         kinds=kinds,
         rows=list(_rows(certificate, kinds)),
@@ -104,7 +111,7 @@ def certificate_html(certificate: Certificate, folder: Path, beside: str | None 
         ],
         signs=[(_SIGNS[one], one) for one in _OUTCOMES],
         wrong=certificate.counterexample,
-        commands=(("judge it again", f"streamproof judge {named}"), *replay, *more),
+        commands=(again, *replay, *more),
         versions=certificate.versions,
         machine=certificate.machine,
         began=certificate.began,

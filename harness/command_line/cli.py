@@ -27,7 +27,7 @@ from .commands.report import report_command
 from .commands.run import run_command
 from .commands.spark import spark_app
 from .commands.upgrade import upgrade_command
-from .ending import INTERRUPTED, Session, failed
+from .ending import INTERRUPTED, Session, Terminated, failed
 from .output import complain, print_text
 
 TO_BEGIN = """To begin:
@@ -136,10 +136,6 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run_command_line(sys.argv[1:]))
-
-
-class Terminated(SystemExit):
-    """By a signal."""
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

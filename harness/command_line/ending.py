@@ -16,6 +16,10 @@ from .output import complain, print_json
 INTERRUPTED: Final = 130
 
 
+class Terminated(SystemExit):
+    """By a signal."""
+
+
 @dataclass
 class Session:
     """What the end of a command has to know of its course."""
