@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -49,6 +49,15 @@ class MapCell:
 
 
 @dataclass(frozen=True)
+class StruckTrial:
+    """One of those that struck at a place."""
+
+    number: int
+    outcome: str
+    listed: bool
+
+
+@dataclass(frozen=True)
 class MapRow:
     """A place where something dies."""
 
@@ -56,8 +65,8 @@ class MapRow:
     where: str
     dies: str
     cells: tuple[MapCell | None, ...]
-    trials: tuple[int, ...]
-    """The numbers of those that struck there."""
+    trials: tuple[StruckTrial, ...]
+    """Those that struck there, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,9 @@ def _rows(certificate: Certificate, kinds: Sequence[str]) -> Iterator[MapRow]:
         for planned in lines_of(trial):
             struck.setdefault(planned, []).append(number)
     for number, ((where, dies), lines) in enumerate(by_place.items(), start=1):
-        trials = sorted({one for line in lines for one in struck.get(line.planned, ())})
+        numbers = sorted({one for line in lines for one in struck.get(line.planned, ())})
+        trials = [StruckTrial(one, _came_to(certificate.trials[one - 1]), one <= TRIALS) for one in numbers]
+        trials.sort(key=lambda one: _OUTCOMES.index(one.outcome))
         cells = tuple(_cell([line for line in lines if kind in line.planned.crash.kinds]) for kind in kinds)
         yield MapRow(number, where, dies, cells, tuple(trials))
 
@@ -181,7 +192,7 @@ def _shown(number: int, trial: CrashTrial) -> ShownTrial:
         number,
         "; then ".join(map(str, trial.crashes)),
         _HOW[trial.how],
-        _came_to(trial.verdicts.values(), trial.missed),
+        _came_to(trial),
         _said(trial.verdicts),
         trial.reason,
         trial.folder,
@@ -189,11 +200,11 @@ def _shown(number: int, trial: CrashTrial) -> ShownTrial:
     )
 
 
-def _came_to(statuses: Iterable[Status], missed: bool) -> str:
-    found = set(statuses)
+def _came_to(trial: CrashTrial) -> str:
+    found = set(trial.verdicts.values())
     if Status.VIOLATED in found:
         return "violated"
-    return "passed" if found == {Status.HOLDS} and not missed else "unclear"
+    return "passed" if found == {Status.HOLDS} and not trial.missed else "unclear"
 
 
 def _said(verdicts: Mapping[str, Status]) -> str:
