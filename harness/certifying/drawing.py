@@ -93,8 +93,10 @@ def certificate_html(certificate: Certificate, folder: Path, beside: str | None 
     replay = [("replay the violation", certificate.counterexample.command)] if certificate.counterexample else []
     more = [("go on with it", view.more)] if view.more else []
     again = ("judge it again", f"streamproof judge {named}")
-    if not ended:
+    if not ended and certificate.asked is not None and certificate.asked.origin:
         again = ("where it was interrupted, go on with it", go_on_command(folder))
+    elif not ended:
+        again = ("draw it again", f"streamproof report {named}")
     what = "Certificate of" if ended else "A campaign without an end so far, on"
     return render(
         "certificate.html.jinja",

@@ -18,6 +18,7 @@ from asking import Answer, Ask
 from streamproof import pytest_plugin
 from streamproof.harness.certifying import campaign, replaying
 from streamproof.harness.certifying.budget import Budget, CampaignProgress
+from streamproof.harness.certifying.certificate import Asked
 from streamproof.harness.certifying.journal import Journal
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import QueryShape
@@ -486,7 +487,8 @@ def interrupt(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> Callabl
     """Certifies a query, and is interrupted when half of its trials are on record."""
 
     def interrupt(name: str, *arguments: str, by: type[BaseException] = KeyboardInterrupt) -> Answer:
-        whole = campaigns.certificate(name)
+        asked = Asked(("exactly-once",), (), recovering=True, split_brain=True, origin=f"{module}:{name}")
+        whole = msgspec.structs.replace(campaigns.certificate(name), asked=asked)
         # One that breaks has shown it by then.
         half = whole.trials if whole.counterexample is not None else whole.trials[:3]
 
