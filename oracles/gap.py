@@ -50,7 +50,7 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     gone = () if collation.incomplete else seen(collation.lost_state, collation.lost_output)
     late = list(_opened_late(case, guarantee, reexecution)) if gone and not collation.passed_over.count else []
     if late:
-        found += (tally(Anomaly.LOST_INPUT, len(late), late),)
+        found += (tally(Anomaly.LOST_INPUT, len(late), late, "taken up too late"),)
     changes = {} if stated else reexecution.changes
     rolled_back = list(_rolled_back(reexecution, every, changes)) if gone else []
     if rolled_back:

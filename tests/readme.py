@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+ADD_YOUR_OWN = "docs/how-to/add-your-own.md"
+CI = "docs/how-to/run-in-ci.md"
 CERTIFY = "docs/how-to/certify-a-query.md"
+DATABASE = "docs/how-to/write-to-a-database.md"
 FAULT_SCENARIO = "docs/how-to/write-a-fault-scenario.md"
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
-from streamproof import Scenario, events, ms, numbered, passive_replication, trace
+import readme
+from streamproof import Scenario, events, gap, gap_recovery, ms, numbered, passive_replication, trace
 from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.command_line.cli import app
 from streamproof.harness.contracts.registry import Registry
@@ -162,6 +164,26 @@ def test_the_fault_and_the_workload_of_contributing_work() -> None:
     assert [struck.bite.why_not for struck in history.struck()] == ["", ""]
     assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
     assert [event.value for batch in workload(events=3).batches("source-0") for event in batch] == [3, 2, 1]
+
+
+def test_the_property_test_of_the_how_to_passes_where_the_scheme_keeps_its_word() -> None:
+    subject = gap(trace(parallelism=1), checkpoint_every=events(5))
+    scenario = Scenario(subject, numbered(events=20, batch=2), claims=[gap_recovery()])
+    made: dict[str, Any] = {"SCENARIO": scenario}
+    exec(readme.example("def test_no_crash_shows", readme.FAULT_SCENARIO), made)
+    settings(max_examples=5, deadline=None, database=None)(made["test_no_crash_shows"])()
+
+
+def test_the_oracle_of_the_how_to_judges() -> None:
+    made: dict[str, Any] = {"__name__": "of_a_reader"}
+    exec(readme.example("no-key-more-than", readme.ADD_YOUR_OWN), made)
+    oracle = made["ORACLE"]
+    subject = passive_replication(trace(), checkpoint_every=events(20))
+    for times, status in ((1_000, Status.HOLDS), (0, Status.VIOLATED)):
+        scenario = Scenario(subject, numbered(), claims=[oracle.claim(times=times)])
+        oracles = {**Registry().oracles, oracle.guarantee: oracle}
+        _, judgement = run_in_memory(scenario, SimulatedCluster(), Registry().faults, oracles, seed=1)
+        assert [verdict.status for verdict in judgement.verdicts] == [status]
 
 
 def test_the_architecture_and_the_linter_name_the_same_rooms_in_the_same_order() -> None:

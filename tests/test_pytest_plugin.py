@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from readme import CERTIFY, example
+from readme import CERTIFY, CI, example
 
 pytest_plugins = ("pytester",)
 
@@ -376,20 +376,24 @@ def test_a_test_may_certify_twice(pytester: pytest.Pytester) -> None:
     ended.stdout.fnmatch_lines(["  holds: exactly-once HOLDS", "  unclear: exactly-once UNKNOWN"])
 
 
-FILES_TO_CERTIFY = {"my_operator": "def count_words", "test_my_operator": "def test_counts_survive"}
+OPERATOR = ("def count_words", CERTIFY)
 
 
 @pytest.mark.parametrize(
-    ("page", "files"),
-    [("README.md", {"test_my_operator": "def test_counts_survive"}), (CERTIFY, FILES_TO_CERTIFY)],
-    ids=["readme", "how-to"],
+    ("files", "also"),
+    [
+        ({"test_my_operator": ("def test_counts_survive", "README.md")}, ""),
+        ({"my_operator": OPERATOR, "test_my_operator": ("def test_counts_survive", CERTIFY)}, ""),
+        ({"my_operator": OPERATOR, "test_my_operator": ("def test_counts(", CI)}, ", recovers (60 s) HOLDS"),
+    ],
+    ids=["readme", "how-to", "ci"],
 )
-def test_the_examples_pass(page: str, files: dict[str, str], pytester: pytest.Pytester) -> None:
+def test_the_examples_pass(files: dict[str, tuple[str, str]], also: str, pytester: pytest.Pytester) -> None:
     """With a campaign that crashes nothing; the files are as a reader has them."""
-    pytester.makepyfile(**{name: example(line, page) for name, line in files.items()})
+    pytester.makepyfile(**{name: example(line, page) for name, (line, page) in files.items()})
     ended = session(pytester, "")
     ended.assert_outcomes(passed=1)
-    ended.stdout.fnmatch_lines(["  count-words: exactly-once HOLDS"])
+    ended.stdout.fnmatch_lines([f"  count-words: exactly-once HOLDS{also}"])
     query = called(pytester)["query"]
     assert (query["mode"], query["key"]) == ("update", ["word"])
 

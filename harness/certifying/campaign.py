@@ -128,6 +128,8 @@ LAST_SHARE = 0.95
 OVERRUN = 1.1
 """Of the time of a campaign, by when a sample that was begun has to end."""
 GO_ON = "what was tried counts; go on with: streamproof certify --continue {folder}"
+KEPT = "what was tried is in {folder}; to draw how far it came: streamproof report {folder}"
+"""Of a query that was made in a program: it has no name by which it could be gone on with."""
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
@@ -210,7 +212,7 @@ def certify(
         return Certified(path, _run(name, request, faults or every_crash_point(), cluster, state, named))
     except BaseException as error:
         if is_under_way(path) and state.trials:
-            error.add_note(GO_ON.format(folder=shlex.quote(str(path))))
+            error.add_note((GO_ON if origin else KEPT).format(folder=shlex.quote(str(path))))
             raise
         shutil.rmtree(path, ignore_errors=True)
         if there:

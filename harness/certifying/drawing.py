@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from .certificate import LOOK, Certificate
 from .conclusion import Covered, Planned, lines_of
 from .page import MEANINGS, kinds_in_order, row_of_map
 from .plan import CrashTrial, How
+from .so_far import go_on_command
 from .telling import view_of_certificate
 
 TRIALS: Final = 2_000
@@ -48,6 +49,15 @@ class MapCell:
 
 
 @dataclass(frozen=True)
+class StruckTrial:
+    """One of those that struck at a place."""
+
+    number: int
+    outcome: str
+    listed: bool
+
+
+@dataclass(frozen=True)
 class MapRow:
     """A place where something dies."""
 
@@ -55,8 +65,8 @@ class MapRow:
     where: str
     dies: str
     cells: tuple[MapCell | None, ...]
-    trials: tuple[int, ...]
-    """The numbers of those that struck there."""
+    trials: tuple[StruckTrial, ...]
+    """Those that struck there, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +83,26 @@ class ShownTrial:
     sampled: bool
 
 
-def certificate_html(certificate: Certificate, folder: Path, beside: str | None = None) -> str:
+def certificate_html(certificate: Certificate, folder: Path, beside: str | None = None, *, ended: bool = True) -> str:
     """The page. `beside`: how the certificate's folder is called from where the page lies; None where it cannot be
-    reached from there, and nothing is linked."""
+    reached from there, and nothing is linked. `ended`: whether the campaign has come to its end."""
     view = view_of_certificate(certificate, folder)
     named = shlex.quote(str(folder))
     kinds = kinds_in_order({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
     trials = [_shown(number, trial) for number, trial in enumerate(certificate.trials, start=1)]
     replay = [("replay the violation", certificate.counterexample.command)] if certificate.counterexample else []
     more = [("go on with it", view.more)] if view.more else []
+    again = ("judge it again", f"streamproof judge {named}")
+    if not ended and certificate.asked is not None and certificate.asked.origin:
+        again = ("where it was interrupted, go on with it", go_on_command(folder))
+    elif not ended:
+        again = ("draw it again", f"streamproof report {named}")
+    what = "Certificate of" if ended else "A campaign without an end so far, on"
     return render(
         "certificate.html.jinja",
-        title=f"Certificate of {view.head.subject}: {view.in_short}",
+        title=f"{what} {view.head.subject}: {view.in_short}",
+        heading=f"{what} {view.head.subject}",
+        ended=ended,
         view=view,
         kinds=kinds,
         rows=list(_rows(certificate, kinds)),
@@ -104,7 +122,7 @@ def certificate_html(certificate: Certificate, folder: Path, beside: str | None 
         ],
         signs=[(_SIGNS[one], one) for one in _OUTCOMES],
         wrong=certificate.counterexample,
-        commands=(("judge it again", f"streamproof judge {named}"), *replay, *more),
+        commands=(again, *replay, *more),
         versions=certificate.versions,
         machine=certificate.machine,
         began=certificate.began,
@@ -129,7 +147,9 @@ def _rows(certificate: Certificate, kinds: Sequence[str]) -> Iterator[MapRow]:
         for planned in lines_of(trial):
             struck.setdefault(planned, []).append(number)
     for number, ((where, dies), lines) in enumerate(by_place.items(), start=1):
-        trials = sorted({one for line in lines for one in struck.get(line.planned, ())})
+        numbers = sorted({one for line in lines for one in struck.get(line.planned, ())})
+        trials = [StruckTrial(one, _came_to(certificate.trials[one - 1]), one <= TRIALS) for one in numbers]
+        trials.sort(key=lambda one: _OUTCOMES.index(one.outcome))
         cells = tuple(_cell([line for line in lines if kind in line.planned.crash.kinds]) for kind in kinds)
         yield MapRow(number, where, dies, cells, tuple(trials))
 
@@ -174,7 +194,7 @@ def _shown(number: int, trial: CrashTrial) -> ShownTrial:
         number,
         "; then ".join(map(str, trial.crashes)),
         _HOW[trial.how],
-        _came_to(trial.verdicts.values(), trial.missed),
+        _came_to(trial),
         _said(trial.verdicts),
         trial.reason,
         trial.folder,
@@ -182,11 +202,11 @@ def _shown(number: int, trial: CrashTrial) -> ShownTrial:
     )
 
 
-def _came_to(statuses: Iterable[Status], missed: bool) -> str:
-    found = set(statuses)
+def _came_to(trial: CrashTrial) -> str:
+    found = set(trial.verdicts.values())
     if Status.VIOLATED in found:
         return "violated"
-    return "passed" if found == {Status.HOLDS} and not missed else "unclear"
+    return "passed" if found == {Status.HOLDS} and not trial.missed else "unclear"
 
 
 def _said(verdicts: Mapping[str, Status]) -> str:

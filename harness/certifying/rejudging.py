@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ..core.addresses import Address, Point
-from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
+from ..core.errors import AlteredCertificate, ExitStatus, InvalidHistory, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import CollatedQuery
@@ -24,8 +24,8 @@ from ..running.judgement import collate_query, not_come
 from .certificate import WITHOUT_FAILURES, Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .errors_left import differing_errors, errors_in, without_meaning
-from .journal import is_under_way
 from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
+from .so_far import refuse_without_end
 
 RESIZED: Final = frozenset({"batch_events"})
 """What may differ between the subject of a certificate and that of its runs: shrinking takes fewer rows."""
@@ -163,11 +163,7 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
     Raises InvalidCertificate, AlteredCertificate (which names the files) or UnknownCertificateVersion for what cannot
     be judged, UnknownName for a claim without an oracle.
     """
-    if is_under_way(folder):
-        raise InvalidCertificate(
-            f"the campaign in {folder} has come to no end: it is going on, or was interrupted; go on with: streamproof "
-            f"certify --continue {folder}"
-        )
+    refuse_without_end(folder)
     certificate = read_certificate(folder)
     check_files(folder, certificate)
     differences = [*_strange_folders(certificate), *_left_out(certificate)]

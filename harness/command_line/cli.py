@@ -27,8 +27,8 @@ from .commands.report import report_command
 from .commands.run import run_command
 from .commands.spark import spark_app
 from .commands.upgrade import upgrade_command
-from .ending import INTERRUPTED, Session, failed
-from .output import complain, print_text
+from .ending import INTERRUPTED, Session, Terminated, complain_of_interruption, failed
+from .output import print_text
 
 TO_BEGIN = """To begin:
   streamproof doctor                        what this machine can run, and the command that adds the rest
@@ -98,10 +98,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
             list(arguments), prog_name="streamproof", standalone_mode=False, obj=session
         )
         if status == INTERRUPTED:
-            complain("interrupted; nothing is left running")
+            complain_of_interruption(session)
         return int(status or 0)
     except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted; nothing is left running")
+        complain_of_interruption(session)
         return INTERRUPTED
     except StreamproofError as error:
         return failed(str(error), error, error.exit_status, session, arguments)
@@ -136,10 +136,6 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run_command_line(sys.argv[1:]))
-
-
-class Terminated(SystemExit):
-    """By a signal."""
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

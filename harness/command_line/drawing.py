@@ -83,6 +83,7 @@ def draw_comparison(left: Path, right: Path, registry: Registry, output: Path | 
     kind, and else as `draw_folder` and `draw_certificate` do."""
     from ..certifying.certificate import is_certificate, read_certificate
     from ..certifying.comparing import compared_certificates
+    from ..certifying.so_far import refuse_without_end
     from ..reporting.html.comparison import comparison_html
     from ..reporting.html.document import write_page
     from ..reporting.html.run_comparison import ComparedRun, compared_runs
@@ -101,6 +102,8 @@ def draw_comparison(left: Path, right: Path, registry: Registry, output: Path | 
         if one.is_file():
             raise UserMistake(f"{one} is a file: the folders of two runs, or of two certificates, can be compared")
     if certificates[0]:
+        for one in (left, right):
+            refuse_without_end(one)
         found = compared_certificates(left, read_certificate(left), right, read_certificate(right))
     else:
         found = compared_runs(compared("A", left), compared("B", right))
@@ -214,10 +217,12 @@ def _what_else(file: Path, found: dict[str, Any]) -> str:
 
 
 def draw_certificate(folder: Path, output: Path | None) -> Path:
-    """Write the page of a certificate: beside its folder, in which nothing may change. Raises as `read_certificate`
-    does."""
+    """Write the page of a certificate, or of a campaign that has come to no end: beside its folder, in which nothing
+    may change. Raises as `read_certificate` and `read_journal` do."""
     from ..certifying.certificate import read_certificate
     from ..certifying.drawing import certificate_html
+    from ..certifying.journal import is_under_way
+    from ..certifying.so_far import NO_END, so_far
     from ..reporting.html.document import write_page
 
     path = folder.resolve()
@@ -226,7 +231,8 @@ def draw_certificate(folder: Path, output: Path | None) -> Path:
         raise UserMistake(
             f"{page} is within {folder}, in which nothing may change; name a file elsewhere with --output"
         )
-    certificate = read_certificate(folder)
+    ended = not is_under_way(folder)
+    certificate = read_certificate(folder) if ended else so_far(folder, NO_END)
     beside = path.name if page.resolve().parent == path.parent else None
-    write_page(page, certificate_html(certificate, folder, beside))
+    write_page(page, certificate_html(certificate, folder, beside, ended=ended))
     return page

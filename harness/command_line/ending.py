@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,10 @@ from ..core.errors import ExitStatus, RunFolderInUse, StreamproofError
 from .output import complain, print_json
 
 INTERRUPTED: Final = 130
+
+
+class Terminated(SystemExit):
+    """By a signal."""
 
 
 @dataclass
@@ -36,6 +41,15 @@ def complain_of(error: BaseException) -> None:
     """What whoever met an error has added to it."""
     for note in getattr(error, "__notes__", ()):
         complain(note)
+
+
+def complain_of_interruption(session: Session) -> None:
+    """Say that somebody has interrupted the command, and where the run is that it cut short."""
+    folder = session.folder
+    if folder is not None and (folder / "scenario.json").exists():
+        named = shlex.quote(str(folder))
+        complain(f"what was recorded is in {named}; to draw how far it came: streamproof report {named}")
+    complain("interrupted; nothing is left running")
 
 
 def failed(text: str, error: Exception, status: ExitStatus, session: Session, arguments: Sequence[str]) -> int:

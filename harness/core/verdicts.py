@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from math import inf
@@ -74,6 +74,8 @@ class Tally:
     """An `Anomaly`, or one of a user's own."""
     count: int
     sample: tuple[Evidence, ...]
+    of: str = field(default="", compare=False)
+    """What tells it from others of the same anomaly, in words: "from final states", say. Nothing is judged by it."""
 
     def __str__(self) -> str:
         return f"{self.anomaly} x {self.count:,}"
@@ -85,7 +87,7 @@ def none_of(anomaly: str) -> Tally:
     return Tally(anomaly, 0, ())
 
 
-def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
+def tally(anomaly: str, count: int, evidence: Iterable[Evidence], of: str = "") -> Tally:
     """Takes no more of `evidence` than it keeps."""
     if not count:
         return none_of(anomaly)
@@ -94,7 +96,7 @@ def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
         sample.append(piece)
         if len(sample) == SAMPLE:
             break
-    return Tally(anomaly, count, tuple(sample))
+    return Tally(anomaly, count, tuple(sample), of)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class CollatedSlices:
             return none_of(Anomaly.LOST_INPUT)
         states, tell = self._states, self._story.lost
         told = (tell(survivor, derivation) for survivor, missing in states.lost for derivation in missing)
-        return tally(Anomaly.LOST_INPUT, states.lost_count, told)
+        return tally(Anomaly.LOST_INPUT, states.lost_count, told, "from final states")
 
     @lazily
     def duplicate_effects(self) -> Tally:
@@ -210,7 +210,7 @@ class CollatedSlices:
     @lazily
     def phantoms(self) -> Tally:
         made, states = self._outputs.phantoms, self._wrong_states
-        return tally(made.anomaly, made.count + len(states), (*states, *made.sample))
+        return tally(made.anomaly, made.count + len(states), (*states, *made.sample), made.of)
 
     @lazily
     def _outputs(self) -> _Outputs:
@@ -226,20 +226,21 @@ class CollatedSlices:
             anomaly: Anomaly,
             found: Callable[[ChannelCount | LongChannelCount], Sequence[tuple[Any, ...]]],
             tell: Callable[..., Evidence],
+            of: str,
         ) -> Tally:
             count = sum([len(found(one)) for one in channels])
             if not count:
                 return none_of(anomaly)
-            return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in found(one)))
+            return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in found(one)), of)
 
         return _Outputs(
-            counted(Anomaly.LOST_INPUT, lambda one: one.lost, story.lost_output),
-            counted(Anomaly.DUPLICATE_OUTPUT, lambda one: one.repeated, story.repeated),
-            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.conflicting, story.repeated),
-            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.superseded, story.superseded),
-            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.phantoms, story.phantom),
-            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered, story.reordered),
-            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered_repeats, story.reordered),
+            counted(Anomaly.LOST_INPUT, lambda one: one.lost, story.lost_output, "from outputs"),
+            counted(Anomaly.DUPLICATE_OUTPUT, lambda one: one.repeated, story.repeated, ""),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.conflicting, story.repeated, "sent again as others"),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.superseded, story.superseded, "of a given-up order"),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.phantoms, story.phantom, "made of nothing taken"),
+            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered, story.reordered, "of outputs"),
+            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered_repeats, story.reordered, "of repetitions"),
             made_otherwise,
         )
 
@@ -247,12 +248,12 @@ class CollatedSlices:
 
     @lazily
     def lacking(self) -> Tally:
-        return tally(Anomaly.LOST_INPUT, len(self._lacking), map(self._story.lacking, self._lacking))
+        return tally(Anomaly.LOST_INPUT, len(self._lacking), map(self._story.lacking, self._lacking), "from windows")
 
     @lazily
     def forgotten(self) -> Tally:
         found = [one for one in self._lacking if one.forgotten]
-        return tally(Anomaly.LOST_INPUT, len(found), map(self._story.lacking, found))
+        return tally(Anomaly.LOST_INPUT, len(found), map(self._story.lacking, found), "from windows")
 
     @lazily
     def lost_in_order(self) -> tuple[Tally, ...]:
@@ -286,12 +287,13 @@ class CollatedSlices:
                 other_state,
                 (story.altered(channel, *one) for channel, others in altered for one in others),
             ),
+            "others than without failures",
         )
 
     @lazily
     def compensated(self) -> Tally:
         found = list(compensations(self.reexecution))
-        return tally(Anomaly.PHANTOM_OUTPUT, len(found), found)
+        return tally(Anomaly.PHANTOM_OUTPUT, len(found), found, "of states that were moved")
 
     @property
     def _wrong_otherwise(self) -> bool:
@@ -305,12 +307,12 @@ class CollatedSlices:
     @lazily
     def passed_over(self) -> Tally:
         found = [flaw.evidence for flaw in self._flaws if not flaw.disorder]
-        return tally(Anomaly.LOST_INPUT, len(found), found)
+        return tally(Anomaly.LOST_INPUT, len(found), found, "passed over in channels")
 
     @lazily
     def disordered(self) -> Tally:
         found = [flaw.evidence for flaw in self._flaws if flaw.disorder]
-        return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), found, "taken out of their channel's order")
 
     @lazily
     def _flaws(self) -> Sequence[Flaw]:
@@ -319,7 +321,7 @@ class CollatedSlices:
     @lazily
     def unmerged(self) -> Tally:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
-        return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), found, "taken out of the order of their merge")
 
 
 class _InItsOrder(CollatedSlices):
@@ -331,4 +333,4 @@ class _InItsOrder(CollatedSlices):
 
 
 def _along_with(counted: Tally, more: Sequence[Evidence]) -> Tally:
-    return tally(counted.anomaly, counted.count + len(more), (*counted.sample, *more)) if more else counted
+    return tally(counted.anomaly, counted.count + len(more), (*counted.sample, *more), counted.of) if more else counted

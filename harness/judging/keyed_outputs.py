@@ -92,11 +92,14 @@ def find_in_keyed(
     other_values = all(row.id in wanted for row in unexplained) and all(right is not None for right, _ in wrong)
     words = _Words(story, wanted, set(come))
     return Findings(
-        lost_state=tally(Anomaly.LOST_INPUT, len(stale), (words.stale(*one) for one in stale)),
-        lost_output=tally(Anomaly.LOST_INPUT, len(missing), (words.missing(one) for one in missing)),
+        lost_state=tally(Anomaly.LOST_INPUT, len(stale), (words.stale(*one) for one in stale), "from tables"),
+        lost_output=tally(Anomaly.LOST_INPUT, len(missing), (words.missing(one) for one in missing), "from deliveries"),
         duplicate_outputs=tally(Anomaly.DUPLICATE_OUTPUT, len(repeated), (words.repeated(*one) for one in repeated)),
         conflicting_outputs=tally(
-            Anomaly.PHANTOM_OUTPUT, len(conflicting), (words.conflicting(*one) for one in conflicting)
+            Anomaly.PHANTOM_OUTPUT,
+            len(conflicting),
+            (words.conflicting(*one) for one in conflicting),
+            "given otherwise",
         ),
         phantoms=tally(
             Anomaly.WRONG_VALUE if (unexplained or wrong) and other_values else Anomaly.PHANTOM_OUTPUT,

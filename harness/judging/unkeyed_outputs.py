@@ -73,7 +73,9 @@ def find_in_unkeyed(
         found.lost_output,
         found.duplicate_effects,
         tally(Anomaly.DUPLICATE_OUTPUT, _total(repeats.again), _told(repeats.again, story)),
-        tally(Anomaly.PHANTOM_OUTPUT, _total(repeats.conflicting), _told(repeats.conflicting, story)),
+        tally(
+            Anomaly.PHANTOM_OUTPUT, _total(repeats.conflicting), _told(repeats.conflicting, story), "given otherwise"
+        ),
         phantoms=found.phantoms,
         reordered=tally(Anomaly.REORDERED_OUTPUT, _total(repeats.reordered), _told(repeats.reordered, story)),
         doubt=found.doubt,
@@ -220,8 +222,8 @@ def _find_in_batches(batches: _Batches, story: Story) -> Findings:
         return Findings(phantoms=wrong, doubt=doubt)
     strange = {batch: table - batches.copies[batch] for batch, table in batches.extra.items()}
     return Findings(
-        lost_state=tally(Anomaly.LOST_INPUT, _sum(batches.left_out), words.left_out(batches.left_out)),
-        lost_output=tally(Anomaly.LOST_INPUT, _sum(batches.never), words.never(batches.never)),
+        lost_state=tally(Anomaly.LOST_INPUT, _sum(batches.left_out), words.left_out(batches.left_out), "from tables"),
+        lost_output=tally(Anomaly.LOST_INPUT, _sum(batches.never), words.never(batches.never), "from deliveries"),
         duplicate_effects=tally(Anomaly.DUPLICATE_EFFECT, _sum(batches.copies), words.extra(batches.copies)),
         phantoms=tally(Anomaly.PHANTOM_OUTPUT, _sum(strange), words.extra(strange)),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from ..contracts.query import KIND as QUERY
-from ..core.verdicts import Evidence, Status, Verdict
+from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.recovery import Recovery
 from ..recording.folder import Description
@@ -217,10 +218,20 @@ def _measured(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _findings(verdict: Verdict, several: bool) -> tuple[ShownFinding, ...]:
+    titles = titles_of(verdict.anomalies)
     return tuple(
-        ShownFinding(f"{tally.anomaly} × {tally.count:,}", tuple(evidence(piece, several) for piece in tally.sample))
-        for tally in verdict.anomalies
+        ShownFinding(title, tuple(evidence(piece, several) for piece in tally.sample))
+        for title, tally in zip(titles, verdict.anomalies, strict=True)
     )
+
+
+def titles_of(tallies: Sequence[Tally]) -> list[str]:
+    """`lost-input × 3`; where several are of one anomaly, each with what tells it from the others."""
+    times = Counter(tally.anomaly for tally in tallies)
+    return [
+        f"{tally.anomaly} × {tally.count:,}" + (f", {tally.of}" if tally.of and times[tally.anomaly] > 1 else "")
+        for tally in tallies
+    ]
 
 
 def evidence(piece: Evidence, several: bool = True) -> str:

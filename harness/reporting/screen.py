@@ -171,6 +171,13 @@ def certificate_screen(view: CertificateView) -> Iterator[Text]:
     )
 
 
+def unfinished_screen(view: CertificateView) -> Iterator[Text]:
+    """When a campaign was interrupted."""
+    yield from _certificate(view)
+    folder = shlex.quote(str(view.folder))
+    yield Text.assemble("  campaign ", str(view.folder), ("     draw it: ", "dim"), f"streamproof report {folder}")
+
+
 def rejudged_screen(view: RejudgedView) -> Iterator[Text]:
     """When a certificate was judged again."""
     yield from _certificate(view.certificate)

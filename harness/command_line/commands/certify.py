@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ import typer
 from ...certifying.budget import KILLS, MINUTES
 from ...core.errors import ExitStatus, NothingLeft, UserMistake
 from ..completion import complete_claim, complete_cluster, complete_subject
-from ..ending import complain_of
+from ..ending import INTERRUPTED, Terminated, complain_of
 from ..leftovers import reap_silently
 from ..options import SEED, Json
 from ..output import complain, print_json, show
@@ -24,6 +24,7 @@ from ..registered import registered
 from ..watching.watch import Watch, Watched
 
 if TYPE_CHECKING:
+    from ...certifying.budget import CampaignProgress
     from ...certifying.campaign import Certified
     from ...certifying.certificate import Certificate
     from ..campaign_line import CertifyingLine
@@ -142,10 +143,11 @@ def certify_command(
     ] = None,
     watched: Watched = False,
     as_json: Json = False,
-) -> ExitStatus:
+) -> int:
     """Crash a query at every crash point: a certificate of what it promises, or the smallest schedule that refutes it.
 
-    What it leaves open is UNKNOWN: a crash point that was not reached, or not tried in the time given.
+    What it leaves open is UNKNOWN: a crash point that was not reached, or not tried in the time given. Ctrl-C ends it,
+    prints what is known by then, and keeps it for --continue.
     """
     from ...certifying import campaign
     from ...certifying.budget import Budget
@@ -184,8 +186,9 @@ def certify_command(
     path = new_folder(subject.query.name) if folder is None else folder
     check_unused(path)
     reap_silently()
-    with _saying_how_to_go_on(), _watched_line(watched, path) as line:
-        certified = campaign.certify(
+
+    def carry_out(show_progress: Callable[[CampaignProgress], None]) -> Certified:
+        return campaign.certify(
             subject.query,
             claimed,
             plan,
@@ -197,9 +200,10 @@ def certify_command(
             folder=path,
             origin=name,
             fed_from=workload or "",
-            show=line.show,
+            show=show_progress,
         )
-    return _certified(certified, as_json)
+
+    return _carried_out(carry_out, path, watched, as_json)
 
 
 _BESIDE_CONTINUE = frozenset({"continued", "minutes", "runs", "goes_on", "watched", "as_json"})
@@ -215,9 +219,7 @@ def _refuse_beside_continue(context: typer.Context) -> None:
             raise typer.BadParameter(f"{said} was said when the campaign was begun: leave it out beside --continue")
 
 
-def _go_on(
-    folder: Path, minutes: float | None, runs: int | None, goes_on: bool, watched: bool, as_json: bool
-) -> ExitStatus:
+def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool, watched: bool, as_json: bool) -> int:
     from ...certifying import campaign
     from ...certifying.budget import Budget
     from ...certifying.certificate import read_certificate
@@ -232,15 +234,17 @@ def _go_on(
     budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
     chosen = make_spark_cluster(str(before.cluster.get("cluster")))
     reap_silently()
+
+    def carry_out(show_progress: Callable[[CampaignProgress], None]) -> Certified:
+        return campaign.go_on(
+            folder, query, workload=fed, cluster=chosen, registry=registry, budget=budget, show=show_progress
+        )
+
     try:
-        with _saying_how_to_go_on(), _watched_line(watched, folder) as line:
-            certified = campaign.go_on(
-                folder, query, workload=fed, cluster=chosen, registry=registry, budget=budget, show=line.show
-            )
+        return _carried_out(carry_out, folder, watched, as_json)
     except NothingLeft as error:
         complain(str(error))
-        certified = campaign.Certified(folder, read_certificate(folder))
-    return _certified(certified, as_json)
+        return _certified(campaign.Certified(folder, read_certificate(folder)), as_json)
 
 
 @contextlib.contextmanager
@@ -253,14 +257,48 @@ def _watched_line(watched: bool, folder: Path) -> Iterator[CertifyingLine]:
         yield line
 
 
-@contextlib.contextmanager
-def _saying_how_to_go_on() -> Iterator[None]:
+def _carried_out(
+    campaign: Callable[[Callable[[CampaignProgress], None]], Certified], folder: Path, watched: bool, as_json: bool
+) -> int:
+    """What the campaign comes to, also where somebody interrupts it. Whoever turns that into an exit status keeps
+    nothing of how to go on, which is said here."""
     try:
-        yield
+        with _watched_line(watched, folder) as line:
+            certified = campaign(line.show)
     except KeyboardInterrupt as error:
-        # Whoever turns it into an exit status keeps nothing of it.
+        try:
+            return _interrupted(folder, as_json)
+        finally:
+            complain_of(error)
+    except Terminated as error:
         complain_of(error)
         raise
+    return _certified(certified, as_json)
+
+
+def _interrupted(folder: Path, as_json: bool) -> int:
+    """Say what is known so far, as a search does."""
+    from ...certifying.certificate import is_certificate
+    from ...certifying.journal import is_under_way
+    from ...certifying.so_far import INTERRUPTED as WHY
+    from ...certifying.so_far import NO_END, so_far
+    from ...certifying.telling import view_of_certificate
+    from ...reporting.screen import unfinished_screen
+
+    if not is_under_way(folder):
+        if not is_certificate(folder):
+            complain("nothing had been tried, and nothing is kept")
+        return INTERRUPTED
+    known = so_far(folder, NO_END, WHY)
+    violated = known.exit_status is ExitStatus.VIOLATED
+    status = int(ExitStatus.VIOLATED) if violated else INTERRUPTED
+    if as_json:
+        print_json({**_document(known, folder), "page": None, "interrupted": True, "exit_status": status})
+    else:
+        show(unfinished_screen(view_of_certificate(known, folder)))
+    if violated:
+        complain("interrupted; nothing is left running")
+    return status
 
 
 def _certified(certified: Certified, as_json: bool) -> ExitStatus:

@@ -9,21 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
-
-import msgspec
+from typing import Final, Protocol
 
 from ...core.reasons import Reason, Why
-from ...core.verdicts import Status, unknown
+from ...core.verdicts import unknown
 from .messages import WatchCampaign, WatchedSubject, WatchRun, WatchSearch
-
-if TYPE_CHECKING:
-    from ...certifying.certificate import Certificate
-    from ...certifying.conclusion import ClaimVerdict
 
 RUN_GOES_ON: Final = "the run goes on, and is judged when it has ended"
 REPORT: Final = "streamproof report {} draws all of it."
-CAMPAIGN_GOES_ON: Final = "the campaign goes on"
 
 
 class WatchedSource(Protocol):
@@ -98,27 +91,15 @@ class WatchedCampaign:
     def draw(self) -> str | None:
         from ...certifying.certificate import FILE, read_certificate
         from ...certifying.drawing import certificate_html
-        from ...certifying.journal import is_under_way, read_journal
+        from ...certifying.journal import is_under_way
+        from ...certifying.so_far import GOES_ON, so_far
 
         folder = self._folder
         if is_under_way(folder):
-            return certificate_html(as_far_as_it_has_come(read_journal(folder)), folder)
+            return certificate_html(so_far(folder, GOES_ON), folder, ended=False)
         if not (folder / FILE).exists():
             return None
         return certificate_html(read_certificate(folder), folder)
-
-
-def as_far_as_it_has_come(journal: Certificate) -> Certificate:
-    """With verdicts: none holds before the end."""
-    from ...certifying.certificate import with_conclusion
-
-    def open_(verdict: ClaimVerdict) -> ClaimVerdict:
-        if verdict.status is Status.VIOLATED:
-            return verdict
-        return msgspec.structs.replace(verdict, status=Status.UNKNOWN, summary="", reasons=(CAMPAIGN_GOES_ON,))
-
-    concluded = with_conclusion(journal)
-    return msgspec.structs.replace(concluded, verdicts=tuple(map(open_, concluded.verdicts)))
 
 
 class WatchedSearch:

@@ -30,7 +30,7 @@ from ...recording.history import (
 )
 from ...recording.records import Delivered, Offered, Taken
 from ...running.judgement import Judgement
-from ..runs import back_unmeasured, evidence, view_of_run
+from ..runs import back_unmeasured, evidence, titles_of, view_of_run
 from ..view import RunView, ShownVerdict
 from .affected import harmed_inputs
 from .axis import TimeAxis
@@ -259,9 +259,9 @@ def findings_on_page(
     were that the evidence names."""
     named = {piece.what: numbered_in(piece.what) for tally in anomalies for piece in tally.sample}
     found = {} if rerun is None else ways(rerun, filter(None, named.values()))
-    for tally in anomalies:
+    for title, tally in zip(titles_of(anomalies), anomalies, strict=True):
         yield FindingOnPage(
-            f"{tally.anomaly} × {tally.count:,}",
+            title,
             tuple(
                 PieceOfEvidence(
                     evidence(piece, several), piece.at, () if (one := named[piece.what]) is None else found.get(one, ())

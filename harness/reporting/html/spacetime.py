@@ -6,14 +6,17 @@ before effects and nothing lies on top of anything else. When that was is writte
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Final
 
-from ...core.model import Role, slice_of
+import numpy as np
+
+from ...core.model import Role, channel_name, slice_of
 from ...judging.lives import in_time, losses
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
@@ -147,12 +150,11 @@ class _Drawn:
     arrows: list[MessageArrow] = field(default_factory=list)
     placed: dict[Life, int] = field(default_factory=dict)
     delivered: int = 0
-    under: dict[tuple[str, Life], dict[int, Derivation | None]] = field(default_factory=lambda: defaultdict(dict))
-    """(slice, life of a receiver) -> what that has taken from it under each number, whoever spoke for the slice."""
 
 
 class _Diagram:
-    """Draws one history, or what of it lies in a window of time."""
+    """Draws one history, or what of it lies in a window of time; of what lies outside, which can be millions of events,
+    nothing is kept but counts."""
 
     def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int) -> None:
         self._history = history
@@ -165,7 +167,7 @@ class _Diagram:
         self._drawn = _Drawn()
         self._lines: dict[Life, int] = {}
         self._intakes = {
-            (slice_id, number): iter(rerun.intakes(one))
+            (slice_id, number): iter(rerun.batches(one))
             for slice_id, reruns in rerun.reruns.items()
             for number, one in reruns.items()
         }
@@ -219,17 +221,23 @@ class _Diagram:
         began = steps[0].at if steps else 0
         return SpaceTime(tuple(self._life_lines(lives)), tuple(steps), tuple(arrows), left_out, began)
 
-    def _happenings(self) -> Iterable[tuple[int, object]]:
-        """Records and the timeline, in one order of time. What has one stamp: first what slices did, of which a fault
-        is the end; but who is placed comes before what it does."""
-        records = [(stamped.at, 1, n, stamped.record) for n, stamped in enumerate(self._history.of(*_SHOWN))]
-        timeline = [
+    def _happenings(self) -> Iterator[tuple[int, object]]:
+        """Records and the timeline up to the end of the window: what lies before it as it was recorded, and then in one
+        order of time. What has one stamp: first what slices did, of which a fault is the end; but who is placed comes
+        before what it does."""
+        found: list[tuple[int, int, int, object]] = []
+        for n, stamped in enumerate(self._history.of(*_SHOWN)):
+            if stamped.at < self._begins:
+                yield stamped.at, stamped.record
+            elif stamped.at <= self._ends:
+                found.append((stamped.at, 1, n, stamped.record))
+        found += (
             (entry.stamp.at, 0 if isinstance(entry, Placed) else 2, n, entry)
             for n, entry in enumerate(in_time(self._history))
-            if isinstance(entry, FaultStruck | FaultHealed | NodeGone | Placed)
-        ]
-        ordered = sorted([*records, *timeline], key=lambda one: one[:3])
-        return [(at, what) for at, _, _, what in ordered]
+            if isinstance(entry, FaultStruck | FaultHealed | NodeGone | Placed) and entry.stamp.at <= self._ends
+        )
+        found.sort(key=lambda one: one[:3])
+        yield from ((at, what) for at, _, _, what in found)
 
     def _life_lines(self, lives: Sequence[Life]) -> Iterator[LifeLine]:
         steps = self._drawn.steps
@@ -279,8 +287,6 @@ class _Diagram:
         """The number of the step; -1 where it lies before the window."""
         if at < self._begins:
             return -1
-        if at > self._ends:
-            return len(self._drawn.steps)
         line = None if life is None else self._lines.get(life)
         self._drawn.steps.append(DiagramStep(at, line, sign, said, roots, tuple(holds), from_step))
         return len(self._drawn.steps) - 1
@@ -354,6 +360,8 @@ class _Diagram:
                     drawn.placed[life] = self._add(at, life, StepSign.PLACED, said)
 
     def _offered(self, at: int, what: Offered) -> None:
+        if not self._is_drawn(at):
+            return
         roots = frozenset((event.source, event.seq) for event in what.events)
         numbers = _numbers([event.seq for event in what.events])
         holds = (("offered", f"up to #{what.events[-1].seq:,}"),)
@@ -361,7 +369,7 @@ class _Diagram:
         more = ", …" if len(what.events) > 3 else ""
         said = f"{what.source} offers {numbers}: {shown}{more}"
         step = self._add(at, (what.source, 1), StepSign.DOT, said, roots, holds)
-        for event in what.events if step >= 0 else ():
+        for event in what.events:
             self._drawn.made[what.source, 1, (event.source, event.seq)] = step
 
     def _taken(self, at: int, what: Taken) -> None:
@@ -369,28 +377,28 @@ class _Diagram:
         if life not in self._intakes:
             # A sink: what counts is when it delivers that.
             return
-        intake = next(self._intakes[life])
-        self._drawn.taken[life] = self._drawn.taken.get(life, 0) + len(intake.derivations)
-        self._drawn.under[what.upstream, life].update(zip(intake.seqs, intake.derivations, strict=True))
+        begin = self._drawn.taken.get(life, 0)
+        _, end = next(self._intakes[life])
+        self._drawn.taken[life] = end
         heard = self._drawn.heard[life]
         heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
-        inside = self._is_drawn(at)
-        roots = frozenset(map(root_of, intake.derivations)) if inside else frozenset()
-        numbers = _numbers(intake.seqs)
+        if not self._is_drawn(at):
+            return
+        one = self._life(life)
+        derivations = one.took[begin:end]
+        roots = frozenset(map(root_of, derivations))
+        numbers = _numbers(one.seqs[begin:end])
         said = f"{_said(life)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
-        if inside and roots:
-            said += f", made of {inputs_said(intake.derivations)}"
-        step = self._add(at, life, StepSign.DOT, said, roots, self._holds(life) if inside else ())
-        if inside:
-            self._arrow((what.upstream, what.upstream_incarnation), life, step, intake.derivations, numbers, roots)
-        for derivation in intake.derivations if step >= 0 else ():
+        if roots:
+            said += f", made of {inputs_said(derivations)}"
+        step = self._add(at, life, StepSign.DOT, said, roots, self._holds(life))
+        self._arrow((what.upstream, what.upstream_incarnation), life, step, derivations, numbers, roots)
+        for derivation in derivations:
             self._drawn.made[what.slice, what.incarnation, derivation] = step
 
     def _delivered(self, at: int, what: Delivered) -> None:
         delivery = next(self._deliveries[what.channel])
         self._drawn.delivered += len(what.rows)
-        numbered = zip((event.seq for event in what.rows), delivery.derivations, strict=True)
-        self._drawn.under[what.channel.partition(">")[0], (what.sink, 1)].update(numbered)
         if not self._is_drawn(at):
             return
         derivations = [one for one in delivery.derivations if one is not None]
@@ -487,8 +495,20 @@ class _Diagram:
                 continue
             one = self._rerun.sources[slice_id] if role is Role.SOURCE else self._rerun.reruns[slice_id][number]
             for to in one.emitted:
-                heard = set(self._heard(one, slice_id, to, source=role is Role.SOURCE))
-                yield from self._lost_on(one, (slice_id, number), to, heard)
+                made = self._made_here(one, (slice_id, number), to)
+                for derivation in self._heard(one, slice_id, to, source=role is Role.SOURCE) if made else ():
+                    made.pop(derivation, None)
+                yield from self._lost_on(made, (slice_id, number), to)
+
+    def _made_here(self, one: Rerun, sender: Life, to: str) -> dict[Derivation, list[tuple[int, int]]]:
+        """What was made for a slice in what is drawn -> at which steps, and under which numbers."""
+        found: dict[Derivation, list[tuple[int, int]]] = {}
+        for stretch in one.stretches:
+            emissions = stretch.emitted[to]
+            for place, derivation in enumerate(emissions.derivations):
+                if (step := self._made_at(sender, derivation)) >= 0:
+                    found.setdefault(derivation, []).append((step, emissions.events[place].seq))
+        return found
 
     def _heard(self, one: Rerun, slice_id: str, to: str, *, source: bool) -> Iterator[Derivation]:
         if not source:
@@ -500,19 +520,18 @@ class _Diagram:
                     for begin, end in places:
                         yield from other.took[begin:end]
 
-    def _lost_on(self, one: Rerun, sender: Life, to: str, heard: set[Derivation]) -> Iterator[MessageArrow]:
+    def _lost_on(
+        self, made: Mapping[Derivation, Iterable[tuple[int, int]]], sender: Life, to: str
+    ) -> Iterator[MessageArrow]:
         lives = [life for life in self._lines if life[0] == to]
         if not lives:
             return
         by_step: dict[int, list[tuple[int, Derivation]]] = defaultdict(list)
-        for stretch in one.stretches:
-            emissions = stretch.emitted[to]
-            for event, derivation in zip(emissions.events, emissions.derivations, strict=True):
-                step = self._made_at(sender, derivation)
-                if derivation not in heard and step >= 0:
-                    by_step[step].append((event.seq, derivation))
+        for derivation, times in made.items():
+            for step, seq in times:
+                by_step[step].append((seq, derivation))
         for step, lost in by_step.items():
-            at = self._drawn.steps[step].at if step < len(self._drawn.steps) else self._ends
+            at = self._drawn.steps[step].at
             there = [life for life in lives if self._lost.get(life, at + 1) > at] or lives
             numbers = _numbers([seq for seq, _ in lost])
             roots = frozenset(root_of(derivation) for _, derivation in lost)
@@ -539,12 +558,29 @@ class _Diagram:
         numbers."""
         same, other = [], []
         for life in lives:
-            known = self._drawn.under[sender, life]
+            known = self._taken_under(sender, life, {seq for seq, _ in lost})
             if all(seq in known and known[seq] == derivation for seq, derivation in lost):
                 same.append(_said(life))
             elif numbers := [seq for seq, derivation in lost if known.get(seq, derivation) != derivation]:
                 other.append(f"under {_numbers(numbers)}, {_said(life)} took something else")
         return ", ".join(same), other
+
+    def _taken_under(self, sender: str, life: Life, seqs: Collection[int]) -> dict[int, Derivation | None]:
+        """What has been taken from a slice under these numbers, whoever spoke for it."""
+        first, last = min(seqs), max(seqs)
+        found: dict[int, Derivation | None] = {}
+        if life[0] not in self._rerun.reruns:
+            for delivery in self._rerun.deliveries.get(channel_name(sender, life[0]), ()):
+                numbered = zip((event.seq for event in delivery.record.rows), delivery.derivations, strict=True)
+                found.update((seq, derivation) for seq, derivation in numbered if seq in seqs)
+            return found
+        one, begin = self._life(life), 0
+        for record, end in self._rerun.batches(one):
+            if record.upstream == sender and record.first <= last and record.last >= first:
+                numbered = zip(one.seqs[begin:end], one.took[begin:end], strict=True)
+                found.update((seq, derivation) for seq, derivation in numbered if seq in seqs)
+            begin = end
+        return found
 
     # States
 
@@ -584,17 +620,19 @@ _SHOWN = (
 def spacetime(history: History, rerun: Reexecution, begins: int = 0, ends: int | None = None) -> SpaceTime:
     """Of a whole history, or from one time to another. Raises InvalidOperator where an operator fails that did not in
     the run."""
-    last = max((entry.stamp.at for entry in history.timeline), default=0)
-    last = max([last, *(stamped.at for stamped in history.of(Delivered, Taken))])
-    return _Diagram(history, rerun, begins, last if ends is None else ends).draw()
+    if ends is None:
+        ends = max((entry.stamp.at for entry in history.timeline), default=0)
+        ends = max(chain((ends,), (stamped.at for stamped in history.of(Delivered, Taken))))
+    return _Diagram(history, rerun, begins, ends).draw()
 
 
 def around(history: History, at: int) -> tuple[int, int]:
     """From when to when the diagram of what happened around a moment goes: so many steps before it, and after it."""
-    times = [stamped.at for stamped in history.of(*_SHOWN)]
-    times.sort()
-    place = bisect_left(times, at)
-    return min(at, times[max(0, place - BEFORE)]), max(at, times[min(len(times) - 1, place + AFTER)])
+    times = array("q", (stamped.at for stamped in history.of(*_SHOWN)))
+    ordered = np.sort(np.frombuffer(times, np.int64))
+    place = int(np.searchsorted(ordered, at))
+    first, last = ordered[max(0, place - BEFORE)], ordered[min(len(ordered) - 1, place + AFTER)]
+    return min(at, int(first)), max(at, int(last))
 
 
 def _said(life: Life) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from streamproof.harness.certifying.certificate import (
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import Planned
-from streamproof.harness.certifying.drawing import certificate_html, write_look
+from streamproof.harness.certifying.drawing import TRIALS, certificate_html, write_look
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.command_line.drawing import draw_violation
 from streamproof.harness.contracts.registry import Registry
@@ -87,6 +88,23 @@ def test_each_cell_leads_to_its_trials_and_these_to_their_runs() -> None:
     assert links <= set(page.ids)
     assert {f"trial-{number}" for number in range(1, 12)} <= links
     assert len([found for found in page.of("a") if "to-run" in found]) == 11
+
+
+def test_of_the_trials_at_a_place_those_that_violate_come_first() -> None:
+    plan = tuple(Planned(crash_at(n, kinds=("steady",))) for n in range(4))
+    trials = [trial(line.crash, name=f"run-{n}") for n, line in enumerate(plan[:3])]
+    trials.append(trial(plan[3].crash, name="run-3", exactly_once=Status.VIOLATED))
+    page = drawn(with_conclusion(unsealed(plan=plan, trials=tuple(trials))))
+    assert re.search(r"driver \(4\) violated 4 passed 1 2 3", page.text)
+
+
+def test_trials_that_are_not_listed_are_no_links() -> None:
+    plan = tuple(Planned(crash_at(n, kinds=("steady",))) for n in range(TRIALS + 2))
+    trials = tuple(trial(line.crash, name=f"run-{n}") for n, line in enumerate(plan))
+    page = drawn(with_conclusion(unsealed(plan=plan, trials=trials)))
+    links = {found["href"][1:] for found in page.of("a") if found.get("href", "").startswith("#")}
+    assert links <= set(page.ids)
+    assert f"{TRIALS + 1} {TRIALS + 2}" in page.text
 
 
 def test_of_500_trials_the_page_stays_small() -> None:

@@ -13,10 +13,12 @@ import pytest
 from streamproof.harness.certifying import affording, campaign, continuing
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import JOURNAL, Certificate, altered_files, read_certificate
+from streamproof.harness.certifying.drawing import certificate_html
 from streamproof.harness.certifying.journal import Journal, read_journal
 from streamproof.harness.certifying.plan import CrashTrial, How
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.certifying.so_far import NO_END, so_far
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import (
@@ -113,6 +115,17 @@ def test_a_certificate_says_that_its_campaign_was_continued_and_is_judged_as_a_w
     page = (folder / "certificate.md").read_text()
     assert "continued: 2 parts, of " in page
     assert f"streamproof {one.versions['streamproof']}, python {one.versions['python']}, " in page
+
+
+def test_who_interrupts_a_campaign_on_a_query_without_a_name_is_not_told_to_go_on(folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        certify(folder, toy(Does.BY_ID), Budget(kills=3), show=interrupt_at("crash states", 3), origin="")
+    (said,) = interrupted.value.__notes__
+    assert f"streamproof report {folder}" in said
+    assert "--continue" not in said
+    page = certificate_html(so_far(folder, NO_END), folder, ended=False)
+    assert "--continue" not in page
+    assert f"streamproof report {folder}" in page
 
 
 @pytest.mark.parametrize(

@@ -628,6 +628,7 @@ def test_an_interrupted_run_says_so(ask: Ask, slow: subprocess.Popen[str], numbe
     _, err = slow.communicate(timeout=30)
     assert slow.returncode == status
     assert "Traceback" not in err
+    assert ("streamproof report slow" in err) == (number is signal.SIGINT)
     assert ask("judge", "slow").status == 2
 
 

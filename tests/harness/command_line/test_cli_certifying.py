@@ -9,19 +9,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from pyspark import SparkContext
 
 import campaigns
-from asking import Ask
+from asking import Answer, Ask
 from streamproof import pytest_plugin
 from streamproof.harness.certifying import campaign, replaying
 from streamproof.harness.certifying.budget import Budget, CampaignProgress
+from streamproof.harness.certifying.certificate import Asked
+from streamproof.harness.certifying.journal import Journal
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import QueryShape
 from streamproof.harness.command_line import clusters
 from streamproof.harness.command_line.campaign_line import CertifyingLine
-from streamproof.harness.command_line.ending import INTERRUPTED
+from streamproof.harness.command_line.ending import INTERRUPTED, Terminated
 from streamproof.harness.contracts.registry import Registry, load_object
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
@@ -305,7 +308,10 @@ def test_ctrl_c_ends_it_as_any_command(ask: Ask, module: str, monkeypatch: pytes
 
     monkeypatch.setattr(campaign, "certify", interrupted)
     answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
-    assert (answer.status, answer.err) == (INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
+    assert (answer.status, answer.out) == (INTERRUPTED, "")
+    assert answer.err == (
+        "streamproof: nothing had been tried, and nothing is kept\nstreamproof: interrupted; nothing is left running\n"
+    )
 
 
 # What was saved
@@ -476,15 +482,85 @@ def test_what_cannot_be_gone_on_with_is_the_users_mistake(ask: Ask, arguments: t
     assert said in answer.err.replace("\n", " ")
 
 
-def test_who_interrupts_a_campaign_is_told_how_to_go_on(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*given: object, **named: object) -> NoReturn:
-        error = KeyboardInterrupt()
-        error.add_note(campaign.GO_ON.format(folder="here"))
-        raise error
+@pytest.fixture
+def interrupt(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    """Certifies a query, and is interrupted when half of its trials are on record."""
 
-    monkeypatch.setattr(campaign, "certify", interrupted)
-    answer = ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", "here")
-    assert answer.status == 130
+    def interrupt(name: str, *arguments: str, by: type[BaseException] = KeyboardInterrupt) -> Answer:
+        asked = Asked(("exactly-once",), (), recovering=True, split_brain=True, origin=f"{module}:{name}")
+        whole = msgspec.structs.replace(campaigns.certificate(name), asked=asked)
+        # One that breaks has shown it by then.
+        half = whole.trials if whole.counterexample is not None else whole.trials[:3]
+
+        def certify(*given: object, folder: Path, **named: object) -> NoReturn:
+            folder.mkdir()
+            with Journal(folder) as journal:
+                journal.begin(msgspec.structs.replace(whole, trials=(), counterexample=None, exhausted=""))
+                journal.tried(half)
+                if whole.counterexample is not None:
+                    journal.found(whole.counterexample)
+            error = by()
+            error.add_note(campaign.GO_ON.format(folder=folder))
+            raise error
+
+        monkeypatch.setattr(campaign, "certify", certify)
+        return ask("certify", f"{module}:{name}", "--claim", "exactly-once", "--folder", "here", *arguments)
+
+    return interrupt
+
+
+def test_who_interrupts_a_campaign_is_told_what_is_known_and_how_to_go_on(interrupt: Callable[..., Answer]) -> None:
+    answer = interrupt("holds")
+    assert answer.status == INTERRUPTED
+    assert "3 of 8 planned crashes came to a verdict: 3 crash states" in answer.out
+    assert "Planned and not tried (it was interrupted): " in answer.out
+    assert "exactly-once   UNKNOWN" in answer.out
+    assert "the campaign has come to no end" in answer.out
+    assert "HOLDS" not in answer.out
+    assert answer.err == (
+        "streamproof: what was tried counts; go on with: streamproof certify --continue here\n"
+        "streamproof: interrupted; nothing is left running\n"
+    )
+
+
+def test_a_campaign_that_is_interrupted_once_a_claim_is_violated_ends_in_1(interrupt: Callable[..., Answer]) -> None:
+    answer = interrupt("breaks")
+    assert answer.status == 1
+    assert "exactly-once   VIOLATED" in answer.out
+    assert "replay it: streamproof replay certificates/counterexample.json" in answer.out
+    assert "go on with: streamproof certify --continue here" in answer.err
+    assert "interrupted; nothing is left running" in answer.err
+
+
+def test_json_of_an_interrupted_campaign_says_the_same(interrupt: Callable[..., Answer]) -> None:
+    found = interrupt("holds", "--json").document
+    assert (found["interrupted"], found["page"], found["exit_status"]) == (True, None, INTERRUPTED)
+    assert [verdict["status"] for verdict in found["verdicts"]] == ["UNKNOWN"]
+    assert found["coverage"]["trials"] == {"crash-state": 3}
+
+
+def test_who_terminates_a_campaign_is_told_how_to_go_on(interrupt: Callable[..., Answer], capsys: Any) -> None:
+    with pytest.raises(Terminated):
+        interrupt("holds", by=Terminated)
+    assert "go on with: streamproof certify --continue here" in capsys.readouterr().err
+
+
+def test_a_campaign_without_an_end_is_drawn_as_far_as_it_has_come(interrupt: Callable[..., Answer], ask: Ask) -> None:
+    interrupt("holds")
+    assert ask("report", "here").status == 0
+    page = Path("here.html").read_text()
+    assert "A campaign without an end so far" in page
+    assert "streamproof certify --continue here" in page
+    assert "streamproof judge" not in page
+    assert page.count('class="cell passed"') > 0
+    assert sorted(path.name for path in Path("here").iterdir()) == ["campaign.jsonl"]
+
+
+def test_a_campaign_without_an_end_is_compared_with_nothing(interrupt: Callable[..., Answer], ask: Ask) -> None:
+    interrupt("holds")
+    answer = ask("report", "here", "here")
+    assert answer.status == 3
+    assert "has come to no end" in answer.err
     assert "go on with: streamproof certify --continue here" in answer.err
 
 

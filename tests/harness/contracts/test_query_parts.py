@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import streamproof
-from readme import CERTIFY, example
+from readme import CERTIFY, DATABASE, example
 from streamproof import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.contracts.query import RunFolders
 from streamproof.harness.contracts.query_parts import ROCKSDB, STATE_STORE, as_it_comes
@@ -197,6 +197,15 @@ def test_modes_and_keys_that_are_none_are_refused() -> None:
         processor(CountVisits, "key STRING", "upsert")
     with pytest.raises(InvalidScenario, match="must name the columns to group by"):
         processor(CountVisits, "key STRING", key=())
+
+
+def test_the_store_of_the_how_to_is_made_new_and_written_to_as_it_says() -> None:
+    made: dict[str, Any] = {}
+    exec(example("def write_batch", DATABASE), made)
+    (store,) = made["query"].stores
+    folders = RunFolders("run-1", Path("sink"), Path("checkpoint"), {store.name: "127.0.0.1:9"})
+    store.reset(folders)
+    made["write_batch"](None, 0, folders)
 
 
 def test_the_queries_of_the_readme_are_as_it_says() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import long_histories
 from asking import Ask
 from pages_read import PageRead, assert_sound, read_page
 from simulation import WORKLOADS
@@ -28,12 +30,13 @@ from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Anomaly
 from streamproof.harness.judging.reexecution import Reexecution
+from streamproof.harness.recording.folder import read_records
 from streamproof.harness.recording.history import History
 from streamproof.harness.reporting.html.affected import harmed_inputs, root_of
 from streamproof.harness.reporting.html.holding import inputs_said
-from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, spacetime
+from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, around, spacetime
 from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
-from streamproof.harness.running.judgement import Judgement
+from streamproof.harness.running.judgement import Judgement, judge_history
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
@@ -193,6 +196,25 @@ def test_a_window_of_time_is_that_part_of_the_whole() -> None:
     assert [s.holds for s in part.steps if s.sign is StepSign.DOT] == [
         s.holds for s in whole.steps if crashed <= s.at <= crashed + 20_000 and s.sign is StepSign.DOT
     ]
+
+
+def test_a_window_of_a_long_history_takes_no_more_memory_than_what_is_drawn(tmp_path: Path) -> None:
+    """Of 30,000 events, with all that was made of them; what is drawn is 150 steps of up to 100 events each."""
+    long_histories.write(tmp_path, 30_000, crash=True, masked=False)
+    history = read_records(tmp_path)
+    judged = long_histories.scenario(False, 30_000)
+    rerun = judge_history(judged, history, Registry().oracles, False).collation.reexecution
+    assert rerun is not None
+    (struck,) = history.struck()
+    window = around(history, struck.stamp.at)
+    tracemalloc.start()
+    try:
+        found = spacetime(history, rerun, *window)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 100 < len(found.steps) < 200
+    assert peak < 16e6
 
 
 def test_harmed_inputs_are_those_that_are_lost(losing: tuple[SpaceTime, Judgement, Reexecution]) -> None:

@@ -231,5 +231,6 @@ def test_a_cell_of_the_map_leads_to_its_trials(opened: Open) -> None:
     page.locator("a.cell.violated").first.click()
     place = page.locator("details.place[open]")
     assert place.count() == 1
-    place.locator("a").last.click()
+    assert place.locator(".outcome").first.inner_text() == "violated"
+    place.locator("a").first.click()
     assert "VIOLATED" in page.locator("tr:target").inner_text()

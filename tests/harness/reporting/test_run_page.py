@@ -66,6 +66,11 @@ def test_verdicts_come_first_in_words_with_their_evidence(page: PageRead) -> Non
     assert page.of("button", cls="show")
 
 
+def test_findings_of_one_anomaly_are_told_apart_by_their_headings(page: PageRead) -> None:
+    headings = re.findall(r"lost-input × [\d,]+(?:, from [a-z ]+?)?(?= trace-0)", page.text)
+    assert [heading.partition(", ")[2] for heading in headings[:2]] == ["from final states", "from outputs"]
+
+
 def test_nothing_of_a_record_is_markup(text: str, page: PageRead) -> None:
     assert HOSTILE not in text
     assert page.tags["script"] == 4
