@@ -46,5 +46,5 @@ KIND = FaultKind(
     inflict=_inflict,
     lasts=True,
     draw=_draw,
-    bites_at=frozenset({Point.RECEIVED}),
+    bites_at=frozenset({Point.RECEIVED, Point.CHECKPOINT_ISSUED}),
 )

@@ -350,7 +350,7 @@ def so_far_ahead(
 def without_trigger(bench: Bench, kinds: Sequence[str], random: Random) -> tuple[FaultKind, Fault]:
     """Raises InvalidScenario where the subject never does what one of these kinds would disturb."""
     known, points = bench.registry.faults, bench.scenario.subject.points
-    others = [kind for kind in kinds if kind != "crash" and known[kind].bites_at <= points]
+    others = [kind for kind in kinds if kind != "crash" and (not known[kind].bites_at or known[kind].bites_at & points)]
     crashes = "crash" in kinds and (not others or random.random() < 0.5)
     if not crashes and not others:
         raise InvalidScenario(f"{bench.scenario.subject.kind} never does what {', '.join(kinds)} would disturb")
