@@ -53,6 +53,11 @@ NOT_REPAIRED = (
     "no time was left for a second crash in code that only a crash leads to, as to a repair, after a first one in the "
     "middle of what its sink writes"
 )
+TAKEN_BACK = (
+    "What is seen of a SQLite database in the middle of a transaction by who asks no more than how large it and its "
+    "journal are, and not through SQLite: of states that SQLite takes back to the same content, one is recovered from, "
+    "as long as nobody else opens either."
+)
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 
@@ -337,7 +342,10 @@ class Covering:
     def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
         with self._lock:
-            return [one for groups in waiting for one in take_alike(states, here, life, groups)]
+            found = [one for groups in waiting for one in take_alike(states, here, life, groups)]
+            if TAKEN_BACK not in self._state.not_covered and _by_sqlite_alone(states, here, life, found):
+                self._state.not_covered.append(TAKEN_BACK)
+            return found
 
     def _enter(
         self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
@@ -460,6 +468,15 @@ def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Gro
     return found
 
 
+def _by_sqlite_alone(states: LifeStates, here: Passed, life: Attempt, found: Group) -> bool:
+    """Whether some of these are alike only by what SQLite takes back."""
+    looks = _all_looks(life)
+    passed = (states.passed(one) for one in found)
+    return looks is not None and any(
+        one is not None and not states.alike(here, one, looks.without_sqlite) for one in passed
+    )
+
+
 def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
     """Those of a group that fit, and the others; what a life has no state of is of the others."""
     chosen: Group = []
@@ -481,4 +498,5 @@ def _all_looks(life: Attempt) -> Looks | None:
         frozenset().union(*(one.asked for one in found)),
         frozenset().union(*(one.listed for one in found)),
         frozenset().union(*(one.skimmed for one in found)),
+        frozenset().union(*(one.opened_by_sqlite for one in found)),
     )
