@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from statistics import fmean
 
 import msgspec
 
@@ -58,6 +60,8 @@ TAKEN_BACK = (
     "journal are, and not through SQLite: of states that SQLite takes back to the same content, one is recovered from, "
     "as long as nobody else opens either."
 )
+LAST_RECOVERIES = 20
+"""By so many it is told how many there will be."""
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 
@@ -110,6 +114,8 @@ class Covering:
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
         """Of the campaign's time, by when it has to come to an end."""
+        self._stood_for: deque[int] = deque(maxlen=LAST_RECOVERIES)
+        """For how many groups of states the last recoveries did."""
         self._recoveries = 0
         self._seconds = 0.0
 
@@ -191,6 +197,12 @@ class Covering:
         again += sum(len(left) for _, _, left in self._repairing) + len(self._half_done)
         again += int(self._twice in self._half_done)
         return groups + again + (len(self._later) if later else 0)
+
+    def likely_left(self, later: bool = True) -> int:
+        """The same, where a recovery goes on to stand for as many states as the last ones did."""
+        groups = len(self._waiting) + len(self._first_workers) + (len(self._later) if later else 0)
+        others = self.recoveries_left(later) - groups
+        return others + math.ceil(groups / max(1.0, fmean(self._stood_for or (1,))))
 
     def doubt(self, claims: Iterable[str]) -> None:
         """Of these, a violation was not confirmed. After some times, do not come to a halt over them any more."""
@@ -321,6 +333,7 @@ class Covering:
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(worker, crashed)
         mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_workers, self._later))]
+        self._stood_for.append(len(states.groups(mates)))
         trials = self._enter(worker, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
