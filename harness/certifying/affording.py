@@ -138,7 +138,8 @@ class Affording:
         minutes = _minutes(before + seconds + self.seconds_of(sample))
         for_verdicts = _minutes(before + needed)
         asked = self._request.origin and shlex.quote(str(state.folder))
-        fewer = for_verdicts if for_verdicts < minutes and needed < seconds else 0
+        # Where no verdict rests on what is left, there is nothing to tell apart.
+        fewer = for_verdicts if (needed or kills) and for_verdicts < minutes else 0
         command = f"streamproof certify --continue {asked} --minutes {fewer or minutes}" if asked else ""
         return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
 
