@@ -85,12 +85,11 @@ class Alike:
         return sum(map(has_passed, others)) >= min(ENOUGH, batches - 1)
 
     def comes_later(self, line: Planned) -> bool:
-        """Whether those stand for it that come first: the one that is like it in the first batch, and that in the last,
-        after which least is to be done again."""
+        """Whether so many like it come before it in the plan that those stand for it."""
         if line.split_brain or line not in self._of:
             return False
-        batches = [one.crash.batch for one in self.like(line)]
-        return bool(batches) and min(batches) < line.crash.batch < max(batches)
+        before = [one for one in self.like(line) if one.crash.batch < line.crash.batch]
+        return len(before) >= ENOUGH
 
 
 def _of_driver(line: Planned) -> bool:

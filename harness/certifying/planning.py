@@ -268,9 +268,9 @@ def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool 
 
 
 def steady_batch(profile: Profile) -> int:
-    """A batch like most, or the next best: the last of them, after which least is to be done again."""
+    """A batch like most, or the next best."""
     for kind in (STEADY, LAST, FIRST, NO_DATA):
         found = [batch for batch, kinds in sorted(profile.kinds.items()) if kind in kinds]
         if found:
-            return found[-1]
+            return found[0]
     return next(iter(sorted(profile.kinds)), 0)

@@ -83,15 +83,15 @@ class LifeStates:
 
 def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
     """What is most likely to show a violation first: what lies between two durable effects of the sink's, and lines of
-    the user's, of a batch like most, the last of these, after which least is to be done again; then the first batch;
-    then all others. What is equal is in a random order, so that whatever time is left for is spread over all of it."""
+    the user's, of a batch like most; then the first batch; then all others. What is equal is in a random order, so that
+    whatever time is left for is spread over all of it."""
     shuffled = list(groups)
     Random(seed).shuffle(shuffled)
-    last: dict[str, int] = {}
+    first: dict[str, int] = {}
     for one in sorted((one.crash for group in groups for one in group), key=lambda crash: crash.batch):
         for kind in one.kinds:
-            last[kind] = one.batch
-    order = [last[kind] for kind in (STEADY, FIRST) if kind in last]
+            first.setdefault(kind, one.batch)
+    order = [first[kind] for kind in (STEADY, FIRST) if kind in first]
 
     def worth(group: Group) -> int:
         return min(_rank(one.crash, sink) + 3 * _place(one.crash.batch, order) for one in group)
