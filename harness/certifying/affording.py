@@ -129,15 +129,24 @@ class Affording:
         sample = self.sample()
         if not (untried or recoveries or kills or sample):
             return None
-        seconds = recoveries * (state.pace(RECOVERY) or GUESSED_RECOVERY) + self.seconds_of(kills)
-        seconds += self.seconds_of(sample) + (state.pace(START) or 0.0)
+        recovery = state.pace(RECOVERY) or GUESSED_RECOVERY
+        seconds = self._covering.likely_left() * recovery + self._losing.likely_left() * recovery
+        needed = self._covering.likely_left(False) * recovery + self._losing.likely_left(False) * recovery
+        before = (state.pace(START) or 0.0) + self.seconds_of(kills)
         if kills or sample:
-            seconds += state.pace(COMPARED) or GUESSED_RUN
-        minutes = max(1, math.ceil(SAFETY * seconds / 60))
+            before += state.pace(COMPARED) or GUESSED_RUN
+        minutes = _minutes(before + seconds + self.seconds_of(sample))
+        for_verdicts = _minutes(before + needed)
         asked = self._request.origin and shlex.quote(str(state.folder))
-        command = f"streamproof certify --continue {asked} --minutes {minutes}" if asked else ""
-        return More(len(untried), len(state.plan), len(sample), minutes, command)
+        # Where no verdict rests on what is left, there is nothing to tell apart.
+        fewer = for_verdicts if (needed or kills) and for_verdicts < minutes else 0
+        command = f"streamproof certify --continue {asked} --minutes {fewer or minutes}" if asked else ""
+        return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
 
     def dies_in_recovery_worker(self, planned: Planned) -> bool:
         """Whether a recovery worker kills it: no two runs on a cluster come to its point."""
         return self._request.query.copyable and planned.crash.point in IN_RECOVERY_WORKERS
+
+
+def _minutes(seconds: float) -> int:
+    return max(1, math.ceil(SAFETY * seconds / 60))

@@ -1,8 +1,11 @@
 """Which planned crashes are so like others that these stand for them, where no time is left to try each.
 
 - Batches are alike that are of the same kinds, and pass the same points in the same order, by the names of what is
-  done there, whatever numbers are in them. A crash of the driver in one of them is like that at the same place in
-  another. It need not be tried itself where two like it have passed; or all others, where there are no two.
+  done there, whatever numbers are in them. How often one file is written to in a row is no matter: what a batch gives
+  its sink has no fixed size. A crash of the driver in one of them is like that at the same place in another, in a row
+  of writes after as many of them. It need not be tried itself where two like it have passed; or, where no more batches
+  are alike than two, that in the other one. What one batch alone passes, such as the last write of the longest row,
+  nothing stands for.
 - A split brain is like one at an earlier point of the same step: the driver that wakes up there comes to this point
   too, beside its successor, and goes on from it. It need not be tried itself where such a one has passed.
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..core.addresses import Point, Side
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
 RULE: Final = (
     "a crash of the driver that was not tried costs no verdict where at least two like it have passed (or the only "
-    "one), in other batches of the same kinds that pass the same points in the same order; nor does a split brain "
+    "one), in other batches of the same kinds that pass the same points in the same order (in rows of writes to one "
+    "file, of any length, after as many of them); nor does a split brain "
     "where one at an earlier point has passed, since the driver that wakes up there comes to this point too"
 )
 ENOUGH: Final = 2
@@ -53,7 +57,7 @@ class Alike:
         for _, lines in sorted(by_batch.items()):
             placed = _placed(lines)
             # Lines of code are planned where their kind of batch comes first, and say nothing of the others.
-            course = tuple(place for place, line in placed.items() if line.crash.point is not Point.LINE)
+            course = tuple(_in_rows(place for place, line in placed.items() if line.crash.point is not Point.LINE))
             sort = lines[0].crash.kinds, course
             self._batches.setdefault(sort, []).append(placed)
             self._of.update((line, (sort, place)) for place, line in placed.items())
@@ -74,7 +78,11 @@ class Alike:
         others = self.like(line)
         if line.split_brain:
             return any(map(has_passed, others))
-        return bool(others) and sum(map(has_passed, others)) >= min(ENOUGH, len(others))
+        if not others:
+            return False
+        # Where others pass fewer points of a row, it takes no fewer to stand for it.
+        batches = len(self._batches[self._of[line][0]])
+        return sum(map(has_passed, others)) >= min(ENOUGH, batches - 1)
 
     def comes_later(self, line: Planned) -> bool:
         """Whether so many like it come before it in the plan that those stand for it."""
@@ -90,14 +98,37 @@ def _of_driver(line: Planned) -> bool:
 
 
 def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
-    """Each by what is done there, and how often the batch has done that before."""
+    """Each by what is done there, and how often the batch has done that before: of writes, in how many rows, and in
+    this one."""
     times: Counter[_Place] = Counter()
     placed: dict[_Place, Planned] = {}
+    written = ""
+    in_row = 0
     for line in lines:
         what = _what(line.crash)
-        placed[*what, times[what]] = line
-        times[what] += 1
+        if not _is_write(line.crash):
+            placed[*what, times[what], 0] = line
+            times[what] += 1
+            # Lines of code are planned in some batches alone.
+            written = written if line.crash.point is Point.LINE else ""
+            continue
+        name = line.crash.name.rpartition("#")[0]
+        if name == written:
+            in_row += 1
+        else:
+            written, in_row = name, 0
+            times[what] += 1
+        placed[*what, times[what] - 1, in_row] = line
     return placed
+
+
+def _in_rows(places: Iterable[_Place]) -> Iterator[_Place]:
+    """The course of a batch, in which a row of writes is one step."""
+    return (place for place in places if place[-1] == 0)
+
+
+def _is_write(crash: Crash) -> bool:
+    return crash.point is Point.FILE and crash.name.startswith("write ")
 
 
 def _what(crash: Crash) -> _Place:

@@ -110,7 +110,7 @@ class CampaignPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where it was interrupted, the schedules of the runs that were under way, which count for nothing."""
 
 
-class More(msgspec.Struct, frozen=True):
+class More(msgspec.Struct, frozen=True, omit_defaults=True):
     """What more time would buy."""
 
     untried: int
@@ -122,6 +122,8 @@ class More(msgspec.Struct, frozen=True):
     """About so many more would do."""
     command: str
     """Goes on; empty where only a program has the query."""
+    for_verdicts: int = 0
+    """About so many would do for what nothing else stands for, so that verdicts rest on it; 0: no fewer."""
 
 
 class Certificate(msgspec.Struct, frozen=True):

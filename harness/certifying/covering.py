@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from statistics import fmean
 
 import msgspec
 
@@ -53,6 +55,13 @@ NOT_REPAIRED = (
     "no time was left for a second crash in code that only a crash leads to, as to a repair, after a first one in the "
     "middle of what its sink writes"
 )
+TAKEN_BACK = (
+    "What is seen of a SQLite database in the middle of a transaction by who keeps SQLite from taking it back (as "
+    "`immutable` does), opens it as SQLite does (O_NOFOLLOW), or asks no more than how large it and its journal are: "
+    "of states that SQLite takes back to the same content, one is recovered from, where nobody else has opened either."
+)
+LAST_RECOVERIES = 20
+"""By so many it is told how many there will be."""
 DOUBTS = 3
 """How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 
@@ -105,6 +114,8 @@ class Covering:
         """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
         """Of the campaign's time, by when it has to come to an end."""
+        self._stood_for: deque[int] = deque(maxlen=LAST_RECOVERIES)
+        """For how many groups of states the last recoveries did."""
         self._recoveries = 0
         self._seconds = 0.0
 
@@ -186,6 +197,12 @@ class Covering:
         again += sum(len(left) for _, _, left in self._repairing) + len(self._half_done)
         again += int(self._twice in self._half_done)
         return groups + again + (len(self._later) if later else 0)
+
+    def likely_left(self, later: bool = True) -> int:
+        """The same, where a recovery goes on to stand for as many states as the last ones did."""
+        groups = len(self._waiting) + len(self._first_workers) + (len(self._later) if later else 0)
+        others = self.recoveries_left(later) - groups
+        return others + math.ceil(groups / max(1.0, fmean(self._stood_for or (1,))))
 
     def doubt(self, claims: Iterable[str]) -> None:
         """Of these, a violation was not confirmed. After some times, do not come to a halt over them any more."""
@@ -316,6 +333,7 @@ class Covering:
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(worker, crashed)
         mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_workers, self._later))]
+        self._stood_for.append(len(states.groups(mates)))
         trials = self._enter(worker, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
@@ -337,7 +355,10 @@ class Covering:
     def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
         with self._lock:
-            return [one for groups in waiting for one in take_alike(states, here, life, groups)]
+            found = [one for groups in waiting for one in take_alike(states, here, life, groups)]
+            if TAKEN_BACK not in self._state.not_covered and _by_sqlite_alone(states, here, life, found):
+                self._state.not_covered.append(TAKEN_BACK)
+            return found
 
     def _enter(
         self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
@@ -460,6 +481,15 @@ def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Gro
     return found
 
 
+def _by_sqlite_alone(states: LifeStates, here: Passed, life: Attempt, found: Group) -> bool:
+    """Whether some of these are alike only by what SQLite takes back."""
+    looks = _all_looks(life)
+    passed = (states.passed(one) for one in found)
+    return looks is not None and any(
+        one is not None and not states.alike(here, one, looks.without_sqlite) for one in passed
+    )
+
+
 def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
     """Those of a group that fit, and the others; what a life has no state of is of the others."""
     chosen: Group = []
@@ -481,4 +511,5 @@ def _all_looks(life: Attempt) -> Looks | None:
         frozenset().union(*(one.asked for one in found)),
         frozenset().union(*(one.listed for one in found)),
         frozenset().union(*(one.skimmed for one in found)),
+        frozenset().union(*(one.opened_by_sqlite for one in found)),
     )

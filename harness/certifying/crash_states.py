@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Protocol
@@ -22,6 +22,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
+from ..crash_points.files.operations import JOURNAL
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
@@ -43,6 +44,9 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """Of a file whose operations are journalled, bytes."""
     mode: int | None = None
     """Its permission bits; None: those that a new file gets."""
+    rolled_back: str = ""
+    """Of a SQLite database in the middle of a transaction, and of its journal, what SQLite takes that back to
+    (`sqlite_rollback`); empty of any other file, and where that is not known."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -96,6 +100,13 @@ class Looks:
     """Which names they hold."""
     skimmed: frozenset[str] = frozenset()
     """The same, of who passes over what is temporary."""
+    opened_by_sqlite: frozenset[str] = frozenset()
+    """Whose content, once it has taken back what was half done."""
+
+    @cached_property
+    def without_sqlite(self) -> Looks:
+        """The same, as if anybody might see what SQLite takes back."""
+        return replace(self, opened=self.opened | self.opened_by_sqlite, opened_by_sqlite=frozenset())
 
     def tell_apart(self, one: CrashState, other: CrashState) -> bool:
         """Whether who looks at just that can know one state from the other.
@@ -104,15 +115,31 @@ class Looks:
         give to what is temporary (`.x.<uuid>.tmp`, `.x.crc`): its logs and file sources pass over them. Any other
         hidden one does: somebody may keep a marker there, or take up what a life before has left, and look for it in
         the list.
+
+        Of a database in the middle of a transaction, and of its journal, SQLite tells nothing but what there was
+        before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody else
+        one of them, their contents count.
         """
         here, there = one.entries, other.entries
-        if any(_content(here.get(path)) != _content(there.get(path)) for path in self.opened):
-            return True
-        if any(_kind(here.get(path)) != _kind(there.get(path)) for path in self.asked):
-            return True
+        back = self._taken_back
+        for path in self.opened | self.opened_by_sqlite:
+            content = _taken_back if path in back else _content
+            if content(here.get(path)) != content(there.get(path)):
+                return True
+        for path in self.asked:
+            kind = _kind_taken_back if path in back else _kind
+            if kind(here.get(path)) != kind(there.get(path)):
+                return True
         if any(set(one.names.get(path, ())) != set(other.names.get(path, ())) for path in self.listed):
             return True
         return any(self._skimmed(one, path) != self._skimmed(other, path) for path in self.skimmed)
+
+    @cached_property
+    def _taken_back(self) -> frozenset[str]:
+        """Databases and their journals that SQLite alone has opened."""
+        alone = self.opened_by_sqlite - self.opened
+        databases = {path for path in alone if f"{path}{JOURNAL}" in alone}
+        return frozenset(databases | {f"{path}{JOURNAL}" for path in databases})
 
     def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {
@@ -123,7 +150,10 @@ class Looks:
 
 
 _UUID: Final = "-".join(f"[0-9a-f]{{{length}}}" for length in (8, 4, 4, 4, 12))
-_PASSED_OVER: Final = re.compile(rf"\..*\.crc|\..*\.{_UUID}(\.TID\d+)?\.tmp|\.spark-staging-.*")
+_DRAFT: Final = rf"\..*\.{_UUID}(\.TID\d+)?\.tmp"
+_PASSED_OVER: Final = re.compile(rf"\..*\.crc|{_DRAFT}|\.spark-staging-.*")
+DRAFT: Final = re.compile(rf"{_DRAFT}(\.crc)?")
+"""How Spark calls a file until all of it is written, and Hadoop its checksums."""
 
 
 def _content(entry: StateEntry | None) -> object:
@@ -132,6 +162,16 @@ def _content(entry: StateEntry | None) -> object:
 
 def _kind(entry: StateEntry | None) -> object:
     return entry and (entry.content is None, entry.link, entry.size, entry.mode)
+
+
+def _taken_back(entry: StateEntry | None) -> object:
+    return entry.rolled_back if entry is not None and entry.rolled_back else _content(entry)
+
+
+def _kind_taken_back(entry: StateEntry | None) -> object:
+    if entry is None or not entry.rolled_back:
+        return _kind(entry)
+    return entry.rolled_back, entry.link, entry.mode
 
 
 class NotQuiet(OwnFailure):

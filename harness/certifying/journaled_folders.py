@@ -7,21 +7,23 @@ position in the journal of one life, and what the folders held when that life be
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import LOOKS, POINTS, Operation, read_operations
+from ..crash_points.files.operations import JOURNAL, LOOKS, POINTS, Operation, OperationKind, read_operations
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
-from .crash_states import CrashState, Looks, StateEntry
+from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
+from .sqlite_rollback import rolled_back
 
 _SINK = "sink/"
 """Begins the paths of what a query writes."""
@@ -50,6 +52,8 @@ class JournaledFolders:
         """What the folders hold; None: somebody has lived on them since."""
         self._lives: list[_Watched] = []
         self._begin = 0
+        self._taken_back: dict[tuple[bytes, bytes], str] = {}
+        """Of databases and their journals, by their tokens."""
 
     def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """A life begins, on what is there. `watched` is who is told of its operations; None: nobody."""
@@ -94,8 +98,17 @@ class JournaledFolders:
     def looks(self) -> Looks:
         """What the current life has looked at."""
         found = self._mounted.looked_at(self._begin)
-        by_kind = {kind: frozenset(self._absolute(path) for seen, path in found if seen is kind) for kind in LOOKS}
-        return Looks(*(by_kind[kind] for kind in LOOKS))
+        by_kind = {kind: frozenset(path for seen, path in found if seen is kind) for kind in LOOKS}
+        asked = by_kind[OperationKind.ASKED] | {
+            path for path in by_kind[OperationKind.ASKED_IN_PASSING] if not _is_draft_of_spark(path)
+        }
+        return Looks(
+            opened=self._all_absolute(by_kind[OperationKind.OPENED]),
+            asked=self._all_absolute(asked),
+            listed=self._all_absolute(by_kind[OperationKind.LISTED]),
+            skimmed=self._all_absolute(by_kind[OperationKind.SKIMMED]),
+            opened_by_sqlite=self._all_absolute(by_kind[OperationKind.OPENED_BY_SQLITE]),
+        )
 
     def restore(self, state: CrashState) -> None:
         tree = self._tree_of(state)
@@ -143,17 +156,36 @@ class JournaledFolders:
             raise StorageFailed(f"cannot clear {error.filename}: {error.strerror or error}") from error
         self._tree = Tree()
 
+    def _all_absolute(self, paths: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(self._absolute, paths))
+
     def _absolute(self, path: str) -> str:
         return str(self._mounted.mount / path)
 
     def _entries(self, tree: Tree) -> tuple[StateEntry, ...]:
-        return tuple(self._entry(path, tree.nodes[path]) for path in sorted(tree.nodes))
+        back = dict(self._rolled_back(tree))
+        return tuple(self._entry(path, tree.nodes[path], back.get(path, "")) for path in sorted(tree.nodes))
 
-    def _entry(self, path: str, node: object) -> StateEntry:
+    def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
+        """Databases in the middle of a transaction and their journals, with what SQLite takes them back to."""
+        for path, journal in tree.nodes.items():
+            database = tree.nodes.get(path.removesuffix(JOURNAL)) if path.endswith(JOURNAL) else None
+            if not isinstance(journal, File) or not isinstance(database, File):
+                continue
+            tokens = database.token, journal.token
+            if tokens not in self._taken_back:
+                self._taken_back[tokens] = rolled_back(bytes(database.content), bytes(journal.content))
+            if said := self._taken_back[tokens]:
+                yield path, said
+                yield path.removesuffix(JOURNAL), said
+
+    def _entry(self, path: str, node: object, back: str) -> StateEntry:
         match node:
             case File():
                 size, mode = len(node.content), node.mode
-                return StateEntry(self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode)
+                return StateEntry(
+                    self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode, rolled_back=back
+                )
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
         return StateEntry(self._absolute(path), None)
@@ -161,6 +193,12 @@ class JournaledFolders:
 
 CHECKPOINT = "checkpoint"
 """Of the folders that are mounted, the checkpoint's."""
+
+
+def _is_draft_of_spark(path: str) -> bool:
+    """Whether it is a file in a checkpoint that has not got its name yet. Who comes to a name with a UUID in it that a
+    life before has drawn, has read it from the folder; and Spark passes over such names in its checkpoint."""
+    return path.startswith(f"{CHECKPOINT}/") and DRAFT.fullmatch(os.path.basename(path)) is not None
 
 
 def _losses(life: _Watched, operations: Sequence[Operation], power: PowerLoss) -> list[Loss]:

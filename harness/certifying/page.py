@@ -133,9 +133,11 @@ def _spared(certificate: Certificate, untried: Sequence[Covered]) -> list[Covere
 def more_said(more: More, whole: bool = False) -> str:
     """What more time would buy; as a whole sentence, with what is left."""
     minutes = counted(more.minutes, "minute")
+    if more.for_verdicts:
+        minutes = f"{counted(more.for_verdicts, 'minute')}, or {more.minutes:,} for what others stand for, too,"
     how = f": {more.command}" if more.command else ""
     if not whole:
-        return f"about {minutes} more would do{how}"
+        return f"about {minutes} would do{how}" if more.for_verdicts else f"about {minutes} more would do{how}"
     left = [f"{more.untried:,} of {counted(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
     left += [f"{counted(more.sample, 'kill')} of the random sample"] if more.sample else []
     return f"What more time would buy: {' and '.join(left)} are left, for which about {minutes} would do{how}"

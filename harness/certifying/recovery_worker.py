@@ -208,8 +208,11 @@ class RecoveryWorker:
                 place = mounted.mount.resolve()
                 self.folders = RunFolders(label, place / "sink", place / "checkpoint")
                 self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
+                # Where the harness looks itself, a life has looked at nothing.
+                self._checkpoint = mounted.below / "checkpoint"
                 return
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
+        self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
 
     def await_ready(self) -> None:
@@ -278,7 +281,7 @@ class RecoveryWorker:
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
-        signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self.folders.checkpoint)))
+        signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self._checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
 
         def over() -> bool:
@@ -311,7 +314,7 @@ class RecoveryWorker:
             life.failure = self._why_it_ended(process, life)
         if life.failure is not None:
             life.failed_at = self._server.clock.stamp().at
-            life.failed_in = last_planned_batch(self.folders.checkpoint)
+            life.failed_in = last_planned_batch(self._checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
@@ -361,7 +364,7 @@ class RecoveryWorker:
             self._elsewhere.clear()
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
-            self._batch = str(max(0, last_planned_batch(self.folders.checkpoint)))
+            self._batch = str(max(0, last_planned_batch(self._checkpoint)))
             self._current.life = life
             self.relay.begin_anew()
 

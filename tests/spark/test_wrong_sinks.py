@@ -62,6 +62,7 @@ WRONG = [
             (wrong_sinks.list_first, Anomaly.LOST_INPUT, "wrong_sinks.publish"),
             (wrong_sinks.success_first, Anomaly.LOST_INPUT, "wrong_sinks.succeed_first"),
             (wrong_sinks.adds, Anomaly.WRONG_VALUE, "wrong_sinks.add_each_time"),
+            (wrong_sinks.adds_without_journal, Anomaly.WRONG_VALUE, "wrong_sinks.add_once"),
         )
     ),
 ]

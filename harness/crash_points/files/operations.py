@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -36,16 +37,27 @@ class OperationKind(StrEnum):
     MODE = "chmod"
     """Who may do what with a file is set, to something else than before."""
     OPENED = "opened"
-    """What a file holds was looked at. Only its first time since `fresh`, as of the other three."""
+    """What a file holds was looked at. Only its first time since `fresh`, as of the others."""
     ASKED = "asked"
     """Whether a path is there was looked at, and what it is."""
     LISTED = "listed"
     """Which names a folder has was looked at."""
     SKIMMED = "skimmed"
     """The same, by a JVM: Hadoop and Spark pass over names that are temporary."""
+    ASKED_IN_PASSING = "asked-in-passing"
+    """Whether a path is there was looked at by a JVM that has skimmed its folder: it asks so of each name in it."""
+    OPENED_BY_SQLITE = "opened-by-sqlite"
+    """What a file holds was looked at, by SQLite: it takes a transaction back that is half done, before it tells."""
 
 
-LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED, OperationKind.SKIMMED)
+LOOKS = (
+    OperationKind.OPENED,
+    OperationKind.ASKED,
+    OperationKind.LISTED,
+    OperationKind.SKIMMED,
+    OperationKind.OPENED_BY_SQLITE,
+    OperationKind.ASKED_IN_PASSING,
+)
 """What only looks."""
 POINTS = frozenset(OperationKind) - {*LOOKS, OperationKind.TIMES}
 """What is a crash point."""
@@ -68,6 +80,9 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     file: int = 0
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
 
+
+JOURNAL: Final = "-journal"
+"""Ends the name of a journal of SQLite's, which begins with that of its database."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Operation)

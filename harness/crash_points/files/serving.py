@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import POINTS, Operation, OperationKind, framed
+from .operations import JOURNAL, POINTS, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
 
 ASK_SECONDS = 10.0
@@ -125,6 +126,16 @@ def _is_java(thread: int) -> bool:
         return False
 
 
+def _is_sqlite(thread: int, flags: int) -> bool:
+    """Whether it is SQLite that opens a file: as nearly nobody else does, it follows no link there."""
+    if not flags & os.O_NOFOLLOW:
+        return False
+    try:
+        return b"sqlite" in Path(f"/proc/{thread}/maps").read_bytes()
+    except OSError:
+        return False
+
+
 _RENAMING = {"x86_64": ("82", "264", "316"), "aarch64": ("38", "276")}
 """The numbers of rename, renameat and renameat2."""
 
@@ -148,6 +159,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._seen: set[tuple[OperationKind, str]] = set()
         self._made: set[int] = set()
         """Inodes whose content is all of the current life's making."""
+        self._created: set[int] = set()
+        """Those of them whose names are, too: the files were not there before."""
 
     def obey(self, order: StandingOrder) -> None:
         with self._lock:
@@ -157,6 +170,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._struck = False
             self._seen.clear()
             self._made.clear()
+            self._created.clear()
 
     # What changes something
 
@@ -180,6 +194,16 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         name = path.rpartition("/")[2]
         return f"{self._nameless}/{name}" if name.startswith(_NAMELESS) else self._below + path
 
+    def _meddle(self, path: str) -> None:
+        """A file is taken away, emptied or replaced: a journal that SQLite has not opened yet, or its database. What
+        SQLite makes of them then is no more than what it would have taken them back to: as if they had been read."""
+        beside = path if path.endswith(JOURNAL) else path + JOURNAL
+        if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
+            return
+        with suppress(FileNotFoundError):
+            if os.lstat(self._at(beside)).st_ino not in self._created:
+                self._look(OperationKind.OPENED, path)
+
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
             self._refuse_after_death()
@@ -188,14 +212,20 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             file = os.fstat(fd).st_ino
             if not there:
                 self._made.add(file)
+                self._created.add(file)
                 self._change(OperationKind.CREATE, path, file=file)
             elif flags & os.O_TRUNC:
                 self._made.add(file)
                 self._change(OperationKind.TRUNCATE, path, file=file)
-            return self._opened(fd, file, flags, path)
+            handle = self._opened(fd, file, flags, path)
+        if there and not flags & os.O_TRUNC:
+            # Somebody else has made it since the kernel asked.
+            self._look(OperationKind.OPENED, path)
+        return handle
 
     def open(self, path: str, flags: int) -> int:
         if flags & os.O_TRUNC:
+            self._meddle(path)
             with self._lock:
                 self._refuse_after_death()
                 fd = os.open(self._at(path), flags & ~_OURS)
@@ -206,9 +236,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         # What a process may write, the kernel reads for it where a page is written in part.
         access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
         fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~_OURS) | access)
-        self._look(OperationKind.OPENED, path)
+        file = os.fstat(fd).st_ino
+        if file not in self._created:
+            by_sqlite = _is_sqlite(mfusepy.fuse_get_context()[2], flags)
+            self._look(OperationKind.OPENED_BY_SQLITE if by_sqlite else OperationKind.OPENED, path)
         with self._lock:
-            return self._opened(fd, os.fstat(fd).st_ino, flags, path)
+            return self._opened(fd, file, flags, path)
 
     def _opened(self, fd: int, file: int, flags: int, path: str) -> int:
         number = self._next
@@ -227,6 +260,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return written
 
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
+        if named := self._named(path, fh):
+            self._meddle(named)
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
@@ -239,6 +274,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
         self._look_into(old)
+        self._meddle(new)
         if os.path.isdir(self._at(new)):
             # It is replaced only where it is empty.
             self._look(OperationKind.LISTED, new)
@@ -276,6 +312,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def unlink(self, path: str) -> int:
+        self._meddle(path)
         with self._lock:
             self._refuse_after_death()
             os.unlink(self._at(path))
@@ -384,7 +421,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if fh and fh in self._handles:
             about = os.fstat(self._handles[fh].fd)
         elif path is not None:
-            self._look(OperationKind.ASKED, path)
+            self._ask(path)
             about = os.lstat(self._at(path))
         else:
             raise OSError(errno.ENOENT, "a file without a name, and without a handle")
@@ -392,6 +429,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         for name in ("atime", "mtime", "ctime"):
             found[f"st_{name}"] = getattr(about, f"st_{name}_ns")
         return found
+
+    def _ask(self, path: str) -> None:
+        if (OperationKind.ASKED, path) in self._seen:
+            return
+        skimmed = (OperationKind.SKIMMED, path.rpartition("/")[0] or "/") in self._seen
+        in_passing = skimmed and _is_java(mfusepy.fuse_get_context()[2])
+        self._look(OperationKind.ASKED_IN_PASSING if in_passing else OperationKind.ASKED, path)
 
     def readlink(self, path: str) -> str:
         self._look(OperationKind.ASKED, path)

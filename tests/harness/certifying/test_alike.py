@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -65,6 +66,46 @@ def test_nothing_stands_for_a_batch_of_another_kind_or_another_course() -> None:
     shorter, other = files(3)[:2], batch(3, "rename sink/3#1", "write sink/3#1")
     for odd in (last, shorter, other):
         assert verdict([*steady, *odd], steady).status is Status.UNKNOWN
+
+
+def written(number: int, *rows: int) -> list[Planned]:
+    """A batch that writes so many pages to a journal, then so many to a table, and seals both."""
+    names = []
+    times: Counter[str] = Counter()
+    for file, count in zip(("journal", "table") * 2, rows, strict=False):
+        for _ in range(count):
+            times[file] += 1
+            names.append(f"write sink/{file}#{times[file]}")
+        names.append(f"fsync sink/{file}#1")
+    return batch(number, *names)
+
+
+def test_batches_that_write_more_or_less_to_a_file_in_a_row_are_alike() -> None:
+    one, two, three = written(1, 3, 2), written(2, 5, 2), written(3, 4, 3)
+    plan = [*one, *two, *three]
+    # The fourth write of the third batch has one that is like it, and the last to the table none.
+    alone = [line for line in three if line.crash.name in ("write sink/journal#4", "write sink/table#3")]
+    left = [line for line in three if line not in alone]
+    alike = Alike(plan)
+    assert {len(alike.like(line)) for line in left} == {2}
+    assert [len(alike.like(line)) for line in alone] == [1, 0]
+    assert not any(map(alike.comes_later, alone))
+    assert verdict(plan, [*one, *two, *alone]).status is Status.HOLDS
+    for line in alone:
+        assert verdict(plan, [*one, *two, *(other for other in alone if other != line)]).status is Status.UNKNOWN
+
+
+def test_what_is_written_after_something_else_is_another_row() -> None:
+    """A header that is written again once the pages are synced is no page, whatever their number."""
+    one, two = written(1, 2, 1, 1), written(2, 4, 1, 1)
+    alike = Alike([*one, *two])
+    header = next(line for line in one if line.crash.name == "write sink/journal#3")
+    assert [line.crash.name for line in alike.like(header)] == ["write sink/journal#5"]
+
+
+def test_files_that_are_written_in_turns_are_in_no_row() -> None:
+    turns = [batch(number, *(f"write sink/{name}#1" for name in names)) for number, names in ((1, "aba"), (2, "ab"))]
+    assert verdict([*turns[0], *turns[1]], turns[0]).status is Status.UNKNOWN
 
 
 def test_nothing_stands_for_a_kill_of_anything_else_a_recovery_or_a_loss_of_power() -> None:

@@ -243,7 +243,9 @@ def test_what_more_time_would_buy_is_said_with_the_command(folder: Path) -> None
     more = certificate.more
     assert more is not None
     assert 0 < more.untried < more.planned
-    assert more.command == f"streamproof certify --continue {folder} --minutes {more.minutes}"
+    assert more.for_verdicts <= more.minutes
+    minutes = more.for_verdicts or more.minutes
+    assert more.command == f"streamproof certify --continue {folder} --minutes {minutes}"
     assert more.command in certificate.verdicts[0].reasons[-1]
     assert "What more time would buy: " in (folder / "certificate.md").read_text()
 

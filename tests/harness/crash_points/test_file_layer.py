@@ -12,10 +12,11 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
+from streamproof.harness.certifying.sqlite_rollback import rolled_back
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
@@ -278,6 +280,39 @@ class TestJournal:
         looked = {(kind, path) for kind, path in mounted.looked_at(begin) if kind is not OperationKind.ASKED}
         assert looked == {(OperationKind.SKIMMED, "of-a-jvm"), (OperationKind.LISTED, "")}
 
+    def test_who_reads_what_it_has_made_itself_has_looked_at_nothing(self, mounted: MountedFolder) -> None:
+        (mounted.mount / "there").write_text("1")
+        (mounted.mount / "old").write_text("1")
+        mounted.be_quiet()
+        begin = mounted.position
+        for name in ("new", "draft"):
+            (mounted.mount / name).write_text("2")
+        (mounted.mount / "draft").rename(mounted.mount / "there")
+        (mounted.mount / "old").rename(mounted.mount / "moved")
+        for name in ("new", "there", "moved"):
+            (mounted.mount / name).read_text()
+        opened = {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED}
+        assert opened == {"old", "moved"}
+
+    def test_a_database_that_sqlite_opens_is_told_from_one_that_anybody_else_does(self, mounted: MountedFolder) -> None:
+        file = mounted.mount / "x.db"
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute("create table t(a)")
+        mounted.be_quiet()
+        begin = mounted.position
+        with closing(sqlite3.connect(file)) as database:
+            database.execute("select a from t").fetchall()
+        kinds = {kind for kind, path in mounted.looked_at(begin) if path == "x.db"}
+        assert kinds == {OperationKind.ASKED, OperationKind.OPENED_BY_SQLITE}
+        shutil.copy(file, mounted.mount / "copy.db")
+        assert (OperationKind.OPENED, "x.db") in mounted.looked_at(begin)
+        # What follows no link is not SQLite for that.
+        reader = "import os, sys; os.read(os.open(sys.argv[1], os.O_NOFOLLOW), 100)"
+        mounted.be_quiet()
+        begin = mounted.position
+        subprocess.run([sys.executable, "-c", reader, file], check=True)
+        assert (OperationKind.OPENED, "x.db") in mounted.looked_at(begin)
+
 
 @needs_mounts
 class TestKill:
@@ -414,6 +449,177 @@ class TestStates:
         store.clear()
         store.restore(state)
         assert (mounted.mount / "b").read_text() == "left behind"
+
+
+def read_all(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("select a, b from t").fetchall()
+
+
+def copy_first(file: Path) -> None:
+    """A backup by who does not know what he copies."""
+    shutil.copy(file, file.with_name("backup"))
+    read_all(file)
+
+
+def look_into_the_journal(file: Path) -> None:
+    beside = file.with_name(f"{file.name}-journal")
+    if beside.exists():
+        beside.read_bytes()
+    read_all(file)
+
+
+def take_the_journal_away(file: Path) -> None:
+    """By who takes it for a lock that somebody has left: then what is half written stays."""
+    file.with_name(f"{file.name}-journal").unlink(missing_ok=True)
+    look_somehow(file)
+
+
+def empty_the_journal(file: Path) -> None:
+    beside = file.with_name(f"{file.name}-journal")
+    if beside.exists():
+        beside.open("w").close()
+    look_somehow(file)
+
+
+def restore_a_backup(file: Path) -> None:
+    """Under a journal that belongs to another file: SQLite takes back what never was."""
+    with closing(sqlite3.connect(file.with_name("backup"))) as backup, backup:
+        backup.execute("create table if not exists t(a, b)")
+    file.with_name("backup").rename(file)
+    look_somehow(file)
+
+
+def look_somehow(file: Path) -> None:
+    with suppress(sqlite3.DatabaseError):
+        read_all(file)
+
+
+@needs_mounts
+class TestTransactions:
+    """Of SQLite, cut short."""
+
+    def states(
+        self, mounted: MountedFolder, controller: Controller, mode: str = "delete"
+    ) -> tuple[JournaledFolders, list[CrashState]]:
+        """After each operation of a transaction that writes many pages, of a database that holds others."""
+        store, marks = JournaledFolders(mounted, "token", "node"), []
+
+        def mark(thread: int, key: str) -> bool:
+            marks.append(store.mark())
+            return True
+
+        store.begin(None, 1)
+        with closing(sqlite3.connect(mounted.mount / "x.db", isolation_level=None)) as database:
+            database.execute("create table t(a integer primary key, b)")
+            database.executemany("insert into t values(?, ?)", [(n, "x" * 500) for n in range(100)])
+            database.execute(f"pragma journal_mode={mode}")
+            store.begin(controller.place, 2)
+            controller.answers = mark
+            database.execute("begin")
+            database.execute("update t set b = ?", ("y" * 500,))
+            database.execute("commit")
+        return store, store.states(marks)
+
+    def told_apart(
+        self,
+        store: JournaledFolders,
+        states: Sequence[CrashState],
+        mounted: MountedFolder,
+        read: Callable[[Path], None],
+    ) -> list[int]:
+        """How many states each recovery stands for, where each is from the first that none stands for."""
+        sizes, left = [], list(states)
+        while left:
+            store.restore(left[0])
+            store.begin(None, 3)
+            read(mounted.mount / "x.db")
+            looks = store.looks()
+            apart = [one for one in left[1:] if looks.tell_apart(left[0], one)]
+            sizes.append(len(left) - len(apart))
+            left = apart
+        return sizes
+
+    def test_is_recovered_from_once_for_what_sqlite_takes_back_to_the_same(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, states = self.states(mounted, controller)
+        assert len({one.digest for one in states}) > 40
+        sizes = self.told_apart(store, states, mounted, read_all)
+        # An empty journal; one that is not sealed; one that is; a database that is half written; the end.
+        assert len(sizes) == 5
+        assert sum(sizes) == len(states)
+
+    @pytest.mark.parametrize("read", [copy_first, look_into_the_journal])
+    def test_is_recovered_from_at_each_write_where_anybody_but_sqlite_looks(
+        self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
+    ) -> None:
+        store, states = self.states(mounted, controller)
+        sizes = self.told_apart(store, states, mounted, read)
+        looked_at = "x.db" if read is copy_first else "x.db-journal"
+        entries = [one.entries.get(str(mounted.mount / looked_at)) for one in states]
+        assert len(sizes) >= len({one and one.content for one in entries}) > 10
+
+    @pytest.mark.parametrize("read", [take_the_journal_away, empty_the_journal, restore_a_backup])
+    def test_is_recovered_from_at_each_write_where_sqlite_is_kept_from_taking_it_back(
+        self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
+    ) -> None:
+        store, states = self.states(mounted, controller)
+        torn = {
+            one.digest for one in states if one.entries[str(mounted.mount / "x.db")].rolled_back.startswith("put back")
+        }
+        assert len(torn) > 10
+        assert len(self.told_apart(store, [one for one in states if one.digest in torn], mounted, read)) == len(torn)
+
+    def test_is_recovered_from_at_each_write_where_no_journal_takes_it_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, states = self.states(mounted, controller, mode="memory")
+        damaged = {one.digest for one in states}
+        assert len(damaged) > 10
+        assert len(self.told_apart(store, states, mounted, read_all)) == len(damaged)
+
+    def test_is_told_from_one_that_is_taken_back_to_something_else(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, states = self.states(mounted, controller)
+        half = next(one for one in states if one.entries[str(mounted.mount / "x.db")].rolled_back.startswith("put"))
+        files = [
+            msgspec.structs.replace(one, rolled_back="put back something else") if one.rolled_back else one
+            for one in half.files
+        ]
+        store.restore(half)
+        store.begin(None, 3)
+        read_all(mounted.mount / "x.db")
+        assert store.looks().tell_apart(half, CrashState(tuple(files)))
+
+
+def test_a_journal_of_several_databases_is_taken_back_by_nobody() -> None:
+    named = bytes.fromhex("d9d505f920a163d7")
+    assert rolled_back(b"", b"x" * 512 + named) == ""
+    assert rolled_back(b"no database", b"x" * 512) == ""
+
+
+@needs_mounts
+@pytest.mark.parametrize("folder", ["checkpoint/offsets", "sink"])
+def test_drafts_in_a_checkpoint_are_nothing_to_a_jvm_that_lists_it_and_something_to_anybody_else(
+    mounted: MountedFolder, tmp_path: Path, folder: str
+) -> None:
+    shutil.copy(shutil.which("ls") or "", tmp_path / "java")
+    store, place = JournaledFolders(mounted, "token", "node"), mounted.mount / folder
+    store.begin(None, 1)
+    place.mkdir(parents=True)
+    draft = f".1.{TestLooks.TEMPORARY[6:]}"
+    hidden = {draft, f".{draft}.crc", ".1.crc", ".draft", ".1.tmp"}
+    for name in {*hidden, "1"}:
+        (place / name).touch()
+    store.begin(None, 2)
+    subprocess.run([tmp_path / "java", "-la", place], check=True, capture_output=True)
+    asked = {Path(path).name for path in store.looks().asked if Path(path).parent == place}
+    drafts = {draft, f".{draft}.crc"} if folder != "sink" else set()
+    assert asked == {*hidden, "1"} - drafts
+    (place / draft).stat()
+    assert str(place / draft) in store.looks().asked
 
 
 class TestLooks:

@@ -81,11 +81,11 @@ class _Execution:
         self.failure: StreamproofError | None = None
         """What went wrong in here. Spark passes on no more than its text."""
 
-    def begin(self) -> None:
+    def begin(self, spark: SparkSession) -> None:
         if self._run.waits:
             self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, exact=True))
         self._prepare()
-        committed = _last_committed(self._run.folders.checkpoint)
+        committed = _last_committed(spark, self._run.folders.checkpoint)
         before = None if committed is None else (self._plan.incarnation - 1, committed)
         next_batch = 0 if committed is None else committed + 1
         self._link.send(Started(self._run.actor, self._plan.incarnation, before, row_number(next_batch, 0)))
@@ -185,11 +185,12 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], pytho
     )
 
 
-def _last_committed(checkpoint: Path) -> int | None:
-    """The last batch that is in Spark's commit log."""
-    commits = checkpoint / "commits"
-    names = [file.name for file in commits.iterdir()] if commits.exists() else []
-    return max((int(name) for name in names if name.isdigit()), default=None)
+def _last_committed(spark: SparkSession, checkpoint: Path) -> int | None:
+    """The last batch that is in Spark's commit log. The JVM looks, as it does when it goes on from there: whoever else
+    lists that folder counts as somebody to whom every name in it means something."""
+    jvm: Any = spark.sparkContext._jvm
+    names = jvm.java.io.File(str(checkpoint / "commits")).list()
+    return max((int(name) for name in names or () if name.isdigit()), default=None)
 
 
 def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
@@ -197,7 +198,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
     execution = _Execution(plan, run, link)
     query = plan.query
     given = _given(spark, query, run) if plan.stands_by and query.source is None else None
-    execution.begin()
+    execution.begin(spark)
     try:
         # What it does with what it reads afterwards is a consumer's.
         with followed():
