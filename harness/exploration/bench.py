@@ -352,7 +352,7 @@ class Bench:
         if self._trunk is None and not self.whole_runs:
             run = Run("explored", self.scenario, self.seed, MemoryRecorder(), self.registry.faults, None)
             try:
-                self._trunk = Trunk(run, self.cluster.options, self._can_be_struck)
+                self._trunk = self._grown(run)
             except NotCapturable as reason:
                 self.only_whole_runs(str(reason))
             else:
@@ -365,13 +365,17 @@ class Bench:
             return None
         run = Run("explored", self.scenario, seed, MemoryRecorder(), self.registry.faults, None)
         try:
-            return Trunk(run, self.cluster.options, self._can_be_struck)
+            return self._grown(run)
         except NotCapturable as reason:
             self.only_whole_runs(str(reason))
         except UsersCodeFailed:
             # Any schedule under which it fails as well says so.
             pass
         return None
+
+    def _grown(self, run: Run) -> Trunk:
+        steps = self.calm[-1].step if self.calm else 0
+        return Trunk(run, self.cluster.options, self._can_be_struck, steps)
 
     def _check_against_whole_runs(self, trunk: Trunk) -> None:
         """What changes outside of the world, against the rule (`capturing`), would be taken along from one branch into

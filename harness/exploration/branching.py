@@ -29,6 +29,8 @@ from .failing import failed_under
 
 _APART: Final = 16
 """Steps between two captures of a run: these take about as long as one capture."""
+_STOPS: Final = 64
+"""Captures of a run, if it is long: each holds all that was recorded until then."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ class TracedRun:
 class Trunk:
     """One world of one seed in which many schedules are tried. Close it."""
 
-    def __init__(self, run: Run, options: SimulationOptions, actors: Collection[str]) -> None:
-        """`run` is without faults, and has a recorder of its own, in memory. Raises NotCapturable, InvalidOperator."""
+    def __init__(self, run: Run, options: SimulationOptions, actors: Collection[str], steps: int) -> None:
+        """`run` is without faults, takes about so many steps, and has a recorder of its own, in memory. Raises
+        NotCapturable, InvalidOperator."""
         assert isinstance(run.recorder, MemoryRecorder)
+        self._apart = max(_APART, steps // _STOPS)
         self._seed = run.seed
         self._actors = frozenset(actors)
         self._recorder = run.recorder
@@ -168,7 +172,7 @@ class Trunk:
     def _to_the_end(self, schedule: Schedule) -> TracedRun:
         world = self._world
         stops = [self._waypoint()]
-        while world.run_to(world.steps + _APART):
+        while world.run_to(world.steps + self._apart):
             stops.append(self._waypoint())
         history = self._ended()
         return TracedRun(schedule, stops, self._controller.since(len(schedule)), history)

@@ -17,6 +17,7 @@ from .sink import SinkSlice
 from .source import SourceSlice
 from .spec import SliceSpec
 from .stores import STORE_METHODS, CheckpointStore
+from .wrapped_store import WrappedStore
 
 
 @dataclass(frozen=True)
@@ -74,19 +75,21 @@ def wrapped(machine: Machine) -> Slice:
 
 
 def store_within(wrap: Callable[[CheckpointStore], CheckpointStore], store: CheckpointStore) -> CheckpointStore:
-    """A store in whatever a subject puts around it. Raises InvalidScheme where that fails, or is no store."""
+    """A store in whatever a subject puts around it. Raises InvalidScheme where that fails, or is no store, now or when
+    it is asked."""
+    called = f"wrap_store ({_named(wrap)})"
     try:
         found = wrap(store)
     except StreamproofError:
         raise
     except Exception as error:
-        raise InvalidScheme(f"wrap_store ({_named(wrap)}) failed: {described_error(error)}") from error
+        raise InvalidScheme(f"{called} failed: {described_error(error)}") from error
+    if found is store:
+        return store
     lacking = next((name for name in STORE_METHODS if not callable(getattr(found, name, None))), "")
     if lacking:
-        raise InvalidScheme(
-            f"wrap_store ({_named(wrap)}) returned {found!r}, which has no {lacking}(); return a CheckpointStore"
-        )
-    return found
+        raise InvalidScheme(f"{called} returned {found!r}, which has no {lacking}(); return a CheckpointStore")
+    return WrappedStore(found, called)
 
 
 def _named(wrap: object) -> str:

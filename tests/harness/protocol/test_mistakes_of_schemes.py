@@ -35,6 +35,7 @@ from streamproof.harness.protocol.effects import Persist, Start, Timer
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
 from streamproof.harness.protocol.operator import STATE
+from streamproof.harness.protocol.stores import CheckpointStore
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.approximate import approximate
@@ -370,3 +371,42 @@ def no_slice(machine: Any) -> Any:
 def test_what_is_put_around_a_slice_or_a_store_has_to_be_one(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidScheme, match=said):
         ran(replace(made_of(), **given))
+
+
+class TurningOdd:
+    """A store of which one method is another once it has been asked a few times."""
+
+    def __init__(self, store: CheckpointStore, method: str, odd: Callable[..., Any], after: int) -> None:
+        self._store, self._method, self._odd, self._left = store, method, odd, after
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name != self._method:
+            return getattr(self._store, name)
+        self._left -= 1
+        return self._odd if self._left < 0 else getattr(self._store, name)
+
+
+def full(*given: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("method", "odd", "said"),
+    [
+        ("write", full, r"write\(\) failed: OSError: \[Errno 28\] No space left on device"),
+        ("write", lambda *given: None, r"write\(\) returned None; return True, or False where"),
+        ("fence", full, r"fence\(\) failed: OSError"),
+        ("fence", lambda *given: True, r"fence\(\) returned True; return a Checkpoint, or None"),
+        ("items", full, r"items\(\) failed: OSError"),
+        ("items", lambda *given: None, r"items\(\) returned None; return a list of Items"),
+    ],
+)
+def test_a_store_that_breaks_its_contract_at_work_is_a_mistake_of_who_put_it_there(
+    method: str, odd: Callable[..., Any], said: str
+) -> None:
+    # Each of three slices asks once as it starts.
+    wrapped = replace(made_of(), wrap_store=lambda store: TurningOdd(store, method, odd, 3))
+    with pytest.raises(InvalidScheme, match=rf"wrap_store .*: {said}"):
+        ran(wrapped)
