@@ -96,7 +96,7 @@ def check(
         if fault.trigger is None:
             raise InvalidScenario(f"{fault.kind} {fault.whom}: say when, with .at(...) or .after(...)")
         if isinstance(fault.trigger, Moment):
-            _check_moment(scenario, fault, fault.trigger)
+            _check_moment(scenario, fault, fault.trigger, places)
     of_losses = [one.power.of for one in (*scenario.claimed, *scenario.breaks) if one.power is not None]
     for guarantee in (*scenario.claimed, *scenario.breaks, *of_losses):
         oracle = oracles.get(guarantee.name)
@@ -274,7 +274,7 @@ def _check_parameters(kind: FaultKind, fault: Fault) -> None:
         raise InvalidScenario(f"{who} does not take {', '.join(given)}; it takes: {takes}")
 
 
-def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
+def _check_moment(scenario: Scenario, fault: Fault, moment: Moment, places: Places) -> None:
     subject = scenario.subject
     if moment.point not in subject.points:
         points = ", ".join(sorted(subject.points))
@@ -282,6 +282,12 @@ def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
             f"{fault}: {subject.name} under {subject.kind} never passes {moment.point}; its points are: {points}"
         )
     if moment.actor is not None and moment.actor not in subject.actors:
+        if moment.actor in places.names:
+            some = next(iter(subject.actors))
+            raise InvalidScenario(
+                f"{fault}: {moment.actor} is a machine, which takes no events and passes no points; say whose they are, "
+                f"as in .at(moment.of({some!r})), or a time, as in .after(seconds(2))"
+            )
         raise UnknownName("slice or driver", moment.actor, list(subject.actors))
     first = replica_of(moment.actor or "") + 1
     needs_recovery = moment.recovering or (moment.incarnation or first) > first

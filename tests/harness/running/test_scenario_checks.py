@@ -217,6 +217,10 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         with_faults(crash("count-0").at(checkpoint(1).durable), base=AMNESIA),
         "never passes checkpoint-durable;",
     ),
+    "events of a machine": (
+        with_faults(crash("node-0").after(events(20))),
+        "node-0 is a machine, which takes no events and passes no points",
+    ),
     "a query's moment": (with_faults(crash("count-0").at(batch(1).written)), "never passes sink-write;"),
     "a recovery from nothing": (
         with_faults(crash("count-0").at(recovery("count-0").started)),
