@@ -42,7 +42,7 @@ def bench_of(scheme: str = "passive") -> Bench:
 def test_a_guided_schedule_comes_to_what_it_comes_to_by_itself(scheme: str) -> None:
     bench = bench_of(scheme)
     longest = 0
-    for trial, outcome in islice(GuidedSchedules(3).attempts(bench, 0), 60):
+    for trial, outcome in islice(GuidedSchedules(5).attempts(bench, 0), 60):
         by_itself = bench.attempt(trial)
         assert (outcome.status, outcome.struck, outcome.at_work) == (
             by_itself.status,
