@@ -285,8 +285,8 @@ def _check_moment(scenario: Scenario, fault: Fault, moment: Moment, places: Plac
         if moment.actor in places.names:
             some = next(iter(subject.actors))
             raise InvalidScenario(
-                f"{fault}: {moment.actor} is a machine, which takes no events and passes no points; say whose they are, "
-                f"as in .at(moment.of({some!r})), or a time, as in .after(seconds(2))"
+                f"{fault}: {moment.actor} is a machine, which takes no events and passes no points; say whose they "
+                f"are, as in .at(moment.of({some!r})), or a time, as in .after(seconds(2))"
             )
         raise UnknownName("slice or driver", moment.actor, list(subject.actors))
     first = replica_of(moment.actor or "") + 1

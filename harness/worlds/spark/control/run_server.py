@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-import msgspec
-
 from ....contracts.injection import FaultKind
 from ....core import errors
 from ....core.addresses import Address, Moment
@@ -34,7 +32,7 @@ from ....recording.recorder import MonotonicClock, Recorder
 from ....recording.records import Record
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
-from .run_messages import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness
+from .run_messages import Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness
 
 T = TypeVar("T")
 Arm = Callable[[Striking], ClusterMachines]
@@ -159,7 +157,7 @@ class RunServer:
     def _due(self) -> None:
         with self._failing("a fault at its time"):
             for strike in () if self.finished else self._controller.elapsed(Duration(self.clock() - self._began)):
-                self._strike(strike, exact=True, since=self.clock())
+                self._strike(strike, exact=True)
 
     def finish(self, drained: Callable[[], bool]) -> bool:
         """Whether the run has come to its end; from then on nothing strikes any more. Asked in the loop, so that no
@@ -208,12 +206,11 @@ class RunServer:
         stamp = self.clock.stamp(when)
         self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
 
-    def arrived(self, address: Address, taken: int, exact: bool, when: int | None = None) -> None:
-        """A point is held, since the machine's monotonic clock showed `when` ns, or from now on. Returns when its host
-        may go on, if it still lives."""
+    def arrived(self, address: Address, taken: int, exact: bool) -> None:
+        """A point is held. Returns when its host may go on, if it still lives: nobody takes it for lost meanwhile."""
         self.signs += 1
         for strike in () if self.finished else self._controller.arrived(address, taken):
-            self._strike(strike, exact, self.clock.stamp(when).at)
+            self._strike(strike, exact)
 
     def refused(self, node: str, message: WriteRefused) -> None:
         """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
@@ -253,8 +250,7 @@ class RunServer:
             failure.__cause__ = error
             self.fail(failure)
 
-    def _strike(self, strike: Strike, exact: bool, since: int) -> None:
-        """A host that is held for too long is taken for lost, and replaced: then nobody was held at the address."""
+    def _strike(self, strike: Strike, exact: bool) -> None:
         self.signs += 1
         self.fault_in_force = str(strike.fault)
         address = None if strike.address is None else str(strike.address)
@@ -270,12 +266,9 @@ class RunServer:
             return
         span.nodes = frozenset(machines.hit)
         span.refusing = frozenset(machines.refusing)
-        late = strike.address is not None and self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
-            if late:
-                bite = msgspec.structs.replace(bite, held_at_address=False)
             self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
         if machines.lasting:
             self._in_force[number] = fault, machines.lasting
@@ -342,8 +335,8 @@ class RunServer:
                 case Arrived(when=int(when)) if when <= self._killed.get(greeting.node, 0):
                     # Another fault has taken its host meanwhile: nobody holds this point any more.
                     continue
-                case Arrived(address=address, taken=taken, exact=exact, when=when):
-                    self.arrived(address, taken, exact, when)
+                case Arrived(address=address, taken=taken, exact=exact):
+                    self.arrived(address, taken, exact)
                     writer.write(frame(Go()))
                 case WriteRefused():
                     self.refused(greeting.node, message)

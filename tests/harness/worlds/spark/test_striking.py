@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from streamproof.faults.stop import stop
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.injection import Link
 from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import OwnFailure, StreamproofError
 from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import ms, seconds
@@ -30,10 +32,9 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import Bite, FaultHealed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.worlds.spark.control import run_server
 from streamproof.harness.worlds.spark.control.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
 from streamproof.harness.worlds.spark.control.machines import ClusterMachines, Striking
-from streamproof.harness.worlds.spark.control.run_messages import Begun
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT, Begun
 from streamproof.harness.worlds.spark.control.run_server import RunServer
 from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment
 from streamproof.reference_impls.amnesia import amnesia
@@ -175,9 +176,17 @@ def test_who_has_not_begun_again_since_its_node_died_runs_nowhere(tmp_path: Path
     assert crashed().actors == ("trace-0",)
 
 
-def test_only_what_was_held_at_an_address_can_be_held_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_server, "HEARTBEAT_LIMIT", 0.0)
-    with serving(StubNodes(), stop("node-0").after(ms(1))) as (_, recorder):
+def test_who_takes_long_to_die_was_held_at_the_address_all_the_same() -> None:
+    """It beats while it is held, and is taken for lost by nobody."""
+    nodes = StubNodes()
+    nodes.kill_node = lambda name: time.sleep(HEARTBEAT_LIMIT + 0.1) or Kill()  # type: ignore[method-assign]
+    address = Address("trace-0", 1, Point.RECEIVED, "source-0#1 @5", Side.AFTER)
+    with serving(nodes, Fault("crash", ("node-0",)).at(Moment.exactly(address))) as (server, recorder):
+
+        async def arrive() -> None:
+            server.arrived(address, 5, exact=True)
+
+        server.call(arrive())
         (bite,) = struck(recorder)
     assert bite.bit, bite.why_not
 
