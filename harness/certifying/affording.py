@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from .killing import streams
 from .proving import Kills, kills_a_run
 from .recovery_worker_kills import IN_RECOVERY_WORKERS
 from .request import CampaignRequest
+from .so_far import go_on_command
 
 SAFETY = 1.3
 """By how much what is planned into the time is taken to be longer than it is thought to be."""
@@ -130,17 +130,16 @@ class Affording:
         if not (untried or recoveries or kills or sample):
             return None
         recovery = state.pace(RECOVERY) or GUESSED_RECOVERY
-        seconds = self._covering.likely_left() * recovery + self._losing.likely_left() * recovery
-        needed = self._covering.likely_left(False) * recovery + self._losing.likely_left(False) * recovery
+        seconds = recovery * (self._covering.likely_left() + self._losing.likely_left())
+        needed = recovery * (self._covering.likely_left(False) + self._losing.likely_left(False))
         before = (state.pace(START) or 0.0) + self.seconds_of(kills)
         if kills or sample:
             before += state.pace(COMPARED) or GUESSED_RUN
         minutes = _minutes(before + seconds + self.seconds_of(sample))
         for_verdicts = _minutes(before + needed)
-        asked = self._request.origin and shlex.quote(str(state.folder))
         # Where no verdict rests on what is left, there is nothing to tell apart.
         fewer = for_verdicts if (needed or kills) and for_verdicts < minutes else 0
-        command = f"streamproof certify --continue {asked} --minutes {fewer or minutes}" if asked else ""
+        command = f"{go_on_command(state.folder)} --minutes {fewer or minutes}" if self._request.origin else ""
         return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
 
     def dies_in_recovery_worker(self, planned: Planned) -> bool:

@@ -22,7 +22,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
-from ..crash_points.files.operations import JOURNAL
+from ..crash_points.files.operations import SQLITE_JOURNAL
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
@@ -121,7 +121,7 @@ class Looks:
         one of them, their contents count.
         """
         here, there = one.entries, other.entries
-        back = self._taken_back
+        back = self._by_sqlite_alone
         for path in self.opened | self.opened_by_sqlite:
             content = _taken_back if path in back else _content
             if content(here.get(path)) != content(there.get(path)):
@@ -135,11 +135,11 @@ class Looks:
         return any(self._skimmed(one, path) != self._skimmed(other, path) for path in self.skimmed)
 
     @cached_property
-    def _taken_back(self) -> frozenset[str]:
+    def _by_sqlite_alone(self) -> frozenset[str]:
         """Databases and their journals that SQLite alone has opened."""
         alone = self.opened_by_sqlite - self.opened
-        databases = {path for path in alone if f"{path}{JOURNAL}" in alone}
-        return frozenset(databases | {f"{path}{JOURNAL}" for path in databases})
+        databases = {path for path in alone if f"{path}{SQLITE_JOURNAL}" in alone}
+        return frozenset(databases | {f"{path}{SQLITE_JOURNAL}" for path in databases})
 
     def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {

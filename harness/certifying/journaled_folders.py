@@ -17,7 +17,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import JOURNAL, LOOKS, POINTS, Operation, OperationKind, read_operations
+from ..crash_points.files.operations import LOOKS, POINTS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
@@ -169,7 +169,7 @@ class JournaledFolders:
     def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
         """Databases in the middle of a transaction and their journals, with what SQLite takes them back to."""
         for path, journal in tree.nodes.items():
-            database = tree.nodes.get(path.removesuffix(JOURNAL)) if path.endswith(JOURNAL) else None
+            database = tree.nodes.get(path.removesuffix(SQLITE_JOURNAL)) if path.endswith(SQLITE_JOURNAL) else None
             if not isinstance(journal, File) or not isinstance(database, File):
                 continue
             tokens = database.token, journal.token
@@ -177,7 +177,7 @@ class JournaledFolders:
                 self._taken_back[tokens] = rolled_back(bytes(database.content), bytes(journal.content))
             if said := self._taken_back[tokens]:
                 yield path, said
-                yield path.removesuffix(JOURNAL), said
+                yield path.removesuffix(SQLITE_JOURNAL), said
 
     def _entry(self, path: str, node: object, back: str) -> StateEntry:
         match node:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from ..crash_points.files.operations import JOURNAL
+from ..crash_points.files.operations import SQLITE_JOURNAL
 
 _NAMES_ANOTHER: Final = bytes.fromhex("d9d505f920a163d7")
 """Ends a journal that is of several databases: whether it counts, another file says."""
@@ -29,7 +29,7 @@ def rolled_back(database: bytes, journal: bytes) -> str:
         return ""
     with TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
         file = Path(folder) / "database"
-        beside = Path(f"{file}{JOURNAL}")
+        beside = Path(f"{file}{SQLITE_JOURNAL}")
         file.write_bytes(database)
         beside.write_bytes(journal)
         try:

@@ -350,12 +350,8 @@ class Bench:
         Raises UsersCodeFailed when the user's code does.
         """
         if self._trunk is None and not self.whole_runs:
-            run = Run("explored", self.scenario, self.seed, MemoryRecorder(), self.registry.faults, None)
-            try:
-                self._trunk = self._grown(run)
-            except NotCapturable as reason:
-                self.only_whole_runs(str(reason))
-            else:
+            self._trunk = self._grown(self.seed)
+            if self._trunk is not None:
                 self._check_against_whole_runs(self._trunk)
         return self._trunk
 
@@ -363,19 +359,21 @@ class Bench:
         """The run without failures in another world. None where no run is branched off, or it fails by itself."""
         if self.trunk() is None:
             return None
-        run = Run("explored", self.scenario, seed, MemoryRecorder(), self.registry.faults, None)
         try:
-            return self._grown(run)
-        except NotCapturable as reason:
-            self.only_whole_runs(str(reason))
+            return self._grown(seed)
         except UsersCodeFailed:
             # Any schedule under which it fails as well says so.
-            pass
-        return None
+            return None
 
-    def _grown(self, run: Run) -> Trunk:
+    def _grown(self, seed: int) -> Trunk | None:
+        """None where it cannot be put back, nor any other from then on."""
+        run = Run("explored", self.scenario, seed, MemoryRecorder(), self.registry.faults, None)
         steps = self.calm[-1].step if self.calm else 0
-        return Trunk(run, self.cluster.options, self._can_be_struck, steps)
+        try:
+            return Trunk(run, self.cluster.options, self._can_be_struck, steps)
+        except NotCapturable as reason:
+            self.only_whole_runs(str(reason))
+            return None
 
     def _check_against_whole_runs(self, trunk: Trunk) -> None:
         """What changes outside of the world, against the rule (`capturing`), would be taken along from one branch into

@@ -133,10 +133,7 @@ class Trunk:
     @cached_property
     def _first_passed(self) -> Mapping[Address, int]:
         """Address of the run without failures -> the step in which it is first passed."""
-        first: dict[Address, int] = {}
-        for one in self._passed:
-            first.setdefault(one.address, one.step)
-        return first
+        return {one.address: one.step for one in self.calm.reached}
 
     def _last_before(self, schedule: Schedule) -> Waypoint | None:
         """The last stop of the run without failures before any of these faults strikes; None where there is none, or

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from ..contracts.injection import Hits
 from ..recording.history import History
-from .bench import Bench, Trial, under
+from .bench import Bench, Trial
 from .novelty import Features, features
 from .plans import (
     LIKELY,
@@ -22,7 +22,7 @@ from .plans import (
     WITHIN,
     JudgedTrial,
     RandomSchedules,
-    require_same_as_whole,
+    judged,
     settled,
     so_far_ahead,
     without_trigger,
@@ -82,11 +82,7 @@ class GuidedSchedules:
             else:
                 chosen = random.choice(kept[-_NEWEST:] if random.random() < _RECENT else kept)
                 trial, history = self._varied(bench, chosen, random)
-            if history is None:
-                with under(trial):
-                    history = bench.run(trial.schedule, trial.seed)
-            outcome = bench.outcome(history)
-            require_same_as_whole(bench, trial, outcome)
+            history, outcome = judged(bench, trial, history)
             exercised = features(history, outcome.at_work)
             if not exercised <= seen:
                 seen |= exercised

@@ -179,11 +179,23 @@ def _branched(bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where
     trial = Trial((*before.schedule, fault), bench.seed)
     with under(trial):
         outcome = bench.outcome(trunk.end_under(before, fault, where))
-    require_same_as_whole(bench, trial, outcome)
+    _require_same_as_whole(bench, trial, outcome)
     return trial, outcome
 
 
-def require_same_as_whole(bench: Bench, trial: Trial, outcome: Outcome) -> None:
+def judged(bench: Bench, trial: Trial, history: History | None) -> tuple[History, Outcome]:
+    """A trial and what came of the run that it was drawn in; None: it has to be run by itself. Raises UsersCodeFailed
+    when the user's code does, InvalidOperator where a run from the beginning comes to something else."""
+    if history is None:
+        with under(trial):
+            history = bench.run(trial.schedule, trial.seed)
+        return history, bench.outcome(history)
+    outcome = bench.outcome(history)
+    _require_same_as_whole(bench, trial, outcome)
+    return history, outcome
+
+
+def _require_same_as_whole(bench: Bench, trial: Trial, outcome: Outcome) -> None:
     """What violates a claim in a run that may have branched off is run once more, from the beginning. Raises
     InvalidOperator where that comes to something else, UsersCodeFailed when the user's code fails then."""
     if outcome.status is Status.VIOLATED and not bench.whole_runs and bench.attempt(trial) != outcome:
@@ -240,12 +252,7 @@ class RandomSchedules:
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         trial, history = self.drawn(bench, piece)
-        if history is None:
-            yield trial, bench.attempt(trial)
-            return
-        outcome = bench.outcome(history)
-        require_same_as_whole(bench, trial, outcome)
-        yield trial, outcome
+        yield trial, judged(bench, trial, history)[1]
 
     def drawn(self, bench: Bench, piece: int) -> tuple[Trial, History | None]:
         """A schedule, and what came of the run that it was drawn in, where that is what comes of it."""

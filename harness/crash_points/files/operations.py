@@ -81,7 +81,7 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
 
 
-JOURNAL: Final = "-journal"
+SQLITE_JOURNAL: Final = "-journal"
 """Ends the name of a journal of SQLite's, which begins with that of its database."""
 
 _encoder = msgspec.msgpack.Encoder()

@@ -31,7 +31,7 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import JOURNAL, POINTS, Operation, OperationKind, framed
+from .operations import POINTS, SQLITE_JOURNAL, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
 
 ASK_SECONDS = 10.0
@@ -197,7 +197,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def _meddle(self, path: str) -> None:
         """A file is taken away, emptied or replaced: a journal that SQLite has not opened yet, or its database. What
         SQLite makes of them then is no more than what it would have taken them back to: as if they had been read."""
-        beside = path if path.endswith(JOURNAL) else path + JOURNAL
+        beside = path if path.endswith(SQLITE_JOURNAL) else path + SQLITE_JOURNAL
         if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
             return
         with suppress(FileNotFoundError):

@@ -379,7 +379,7 @@ class NodeAgent:
         try:
             while True:
                 if time.monotonic() > turn_ends:
-                    # What was read already is given out without a pause, and what else the node has to do waits.
+                    # What was read already is given out without a pause; what the node sends, and does else, waits.
                     await asyncio.sleep(0)
                     turn_ends = time.monotonic() + _TURN_SECONDS
                 if from_upstream:

@@ -178,10 +178,14 @@ def test_who_has_not_begun_again_since_its_node_died_runs_nowhere(tmp_path: Path
 
 def test_who_takes_long_to_die_was_held_at_the_address_all_the_same() -> None:
     """It beats while it is held, and is taken for lost by nobody."""
-    nodes = StubNodes()
-    nodes.kill_node = lambda name: time.sleep(HEARTBEAT_LIMIT + 0.1) or Kill()  # type: ignore[method-assign]
+
+    class SlowToKill(StubNodes):
+        def kill_node(self, name: str) -> Kill:
+            time.sleep(HEARTBEAT_LIMIT + 0.1)
+            return super().kill_node(name)
+
     address = Address("trace-0", 1, Point.RECEIVED, "source-0#1 @5", Side.AFTER)
-    with serving(nodes, Fault("crash", ("node-0",)).at(Moment.exactly(address))) as (server, recorder):
+    with serving(SlowToKill(), Fault("crash", ("node-0",)).at(Moment.exactly(address))) as (server, recorder):
 
         async def arrive() -> None:
             server.arrived(address, 5, exact=True)
