@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .harness.contracts.subject import Claim
     from .harness.core.costs import Costs
     from .harness.core.errors import StreamproofError
+    from .harness.core.events import Event, Output
     from .harness.core.guarantees import (
         Guarantee,
         amnesia_recovery,
@@ -63,10 +64,11 @@ if TYPE_CHECKING:
         rollback_recovery,
         survives_power_loss,
     )
-    from .harness.core.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
+    from .harness.core.operators import Operator, RandomOperator
     from .harness.core.quantities import events, ms, seconds
     from .harness.core.result_bounds import bounded_error_of_result
     from .harness.core.schedule import batch, checkpoint, recovery
+    from .harness.core.topology import Edge, Partitioning, Stage, Topology
     from .harness.core.workload import Workload
     from .harness.crash_points.inside_python.user_points import crash_point
     from .harness.exploration.counterexample import assert_survives
@@ -246,7 +248,9 @@ _NAMES = {
     "exactly_once_output "
     "gap_recovery k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",
-    "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
+    "harness.core.events": "Event Output",
+    "harness.core.operators": "Operator RandomOperator",
+    "harness.core.topology": "Edge Partitioning Stage Topology",
     "harness.core.quantities": "events ms seconds",
     "harness.core.result_bounds": "bounded_error_of_result",
     "harness.contracts.query": "Query RunFolders Store",

@@ -19,8 +19,8 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Point
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.sizes import brought_down
 from streamproof.harness.recording.history import History

@@ -24,7 +24,8 @@ from streamproof import (
     trace,
 )
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.topology import Role
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism

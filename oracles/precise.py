@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..harness.core.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBACK_REPEATING, Guarantee
-from ..harness.core.model import channel_name
 from ..harness.core.reasons import Reason, Why
+from ..harness.core.slice_names import channel_name
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.collation import Collation, seen
 from ..harness.judging.exactness import same_rows, same_value

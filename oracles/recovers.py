@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
-from ..harness.core.model import slice_of
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
+from ..harness.core.slice_names import slice_of
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
-from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, LifeFailed, Placed
+from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import Changed, Decided, Offered, Record, Refused, Started, whose
 
 
@@ -81,13 +81,13 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
     return (tally(Anomaly.STALL, 1, [Evidence(collation.incomplete, where, at, last)]),), None
 
 
-def _at(failure: LifeFailed) -> str:
+def _at(failure: IncarnationFailed) -> str:
     return f"batch {failure.batch}" if failure.batch >= 0 else "its start"
 
 
-def _loop(history: History) -> list[LifeFailed]:
+def _loop(history: History) -> list[IncarnationFailed]:
     """The last failures, as far as they are at one place and nobody's but its own."""
-    failures = [entry for entry in history.timeline if isinstance(entry, LifeFailed)]
+    failures = [entry for entry in history.timeline if isinstance(entry, IncarnationFailed)]
     runs = [list(same) for _, same in groupby(failures, lambda one: (one.actor, one.batch, one.disturbed))]
     last = runs[-1] if runs else []
     return last if len(last) >= ATTEMPTS and not last[0].disturbed else []

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from operator import itemgetter
 
+from ..harness.core.events import Event
 from ..harness.core.guarantees import REPLICAS_AGREE, Guarantee
-from ..harness.core.model import Event, channel_name
 from ..harness.core.reasons import Reason, Why
+from ..harness.core.slice_names import channel_name
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.exactness import same_value
-from ..harness.judging.lives import losses
+from ..harness.judging.incarnations import losses
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun

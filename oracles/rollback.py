@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..harness.core.events import Event
 from ..harness.core.guarantees import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -14,7 +15,6 @@ from ..harness.core.guarantees import (
     WITHIN,
     Guarantee,
 )
-from ..harness.core.model import Event
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events
 from ..harness.core.reasons import Reason, Why

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import amnesia_recovery as amnesia_guarantee
-from ..harness.core.model import Role, Topology
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Setup
 

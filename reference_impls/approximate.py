@@ -28,9 +28,10 @@ from math import inf
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.guarantees import Guarantee, bounded_error
-from ..harness.core.model import Role, Topology, measures_divergence
+from ..harness.core.operators import measures_divergence
 from ..harness.core.proper import proper, switch
 from ..harness.core.quantities import Duration, Events
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..harness.contracts.subject import SchemeSubject
-from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge
 from .mechanisms.merges import ByTime

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import precise_recovery, rollback_recovery
-from ..harness.core.model import Role, Topology
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Duration, events, seconds
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.acknowledging import AcknowledgeEvery

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import gap_recovery
-from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.operator import LISTENERS, NUMBER, VECTOR
 from ..harness.protocol.spec import Setup

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.errors import InvalidScenario
+from ..harness.core.events import Value
 from ..harness.core.guarantees import gap_recovery
-from ..harness.core.model import Role, Topology, Value
 from ..harness.core.quantities import Duration, Events, events, ms
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.mechanism import CHECKPOINT_EVERY
 from .gap import gap

@@ -30,8 +30,8 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import exactly_once_output, k_safety
-from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Numbering, Setup

@@ -6,9 +6,11 @@ from math import gcd
 from typing import Any
 
 from ..harness.core.errors import InvalidScenario, InvalidTopology
-from ..harness.core.model import Operator, Topology, has_timers, operator_of
+from ..harness.core.operators import Operator, has_timers
 from ..harness.core.proper import ProperType, positive, proper
 from ..harness.core.quantities import Duration, Events
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge, Order
 from .mechanisms.silence import TellSilence

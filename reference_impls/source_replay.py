@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import at_least_once
-from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, seconds
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Setup

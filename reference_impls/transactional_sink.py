@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..harness.contracts.subject import SchemeSubject
-from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
+from ..harness.core.topology import Role, Topology
 from ..harness.protocol.merging import Merge
 from ..harness.protocol.spec import Setup
 from .mechanisms.duplicate_filter import DuplicateFilter

@@ -18,9 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..harness.contracts.subject import SchemeSubject
-from ..harness.core.model import Role, Topology, Value
+from ..harness.core.events import Value
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Events, events
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from .active_replication import active_replication
 from .mechanisms.adjusting import Adjustable, Adjuster, Load

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
-from ..harness.core.model import Role, Topology, operator_of
 from ..harness.core.quantities import Duration, Events, events
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs

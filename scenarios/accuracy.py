@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..harness.core.errors import InvalidScenario
-from ..harness.core.model import Event, operator_of
+from ..harness.core.events import Event
+from ..harness.core.slice_names import operator_of
 from ..harness.recording.history import History
 from ..harness.recording.records import Delivered, Offered
 from .equi_join import SIDES

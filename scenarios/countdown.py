@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ..harness.core.errors import InvalidTopology
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, operator_of
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .stateless import Forward
 
 RETURN = "return"

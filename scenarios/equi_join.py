@@ -6,7 +6,10 @@ from bisect import bisect_right, insort
 from operator import itemgetter
 from typing import Any
 
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 
 SIDES = ("left", "right")
 

@@ -31,8 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive, switch
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .skewed_streams import END
 
 LARGEST_PACKET = 1_500

@@ -6,8 +6,11 @@ from bisect import insort
 from typing import Any
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive, switch
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .equi_join import SIDES
 
 WindowSides = dict[str, dict[str, list[list[Any]]]]

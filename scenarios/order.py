@@ -5,8 +5,10 @@ from __future__ import annotations
 import zlib
 
 from ..harness.core.errors import InvalidTopology
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .stateless import Forward
 from .word_count import Count
 

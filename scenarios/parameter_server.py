@@ -9,18 +9,11 @@ from itertools import count
 from typing import Any
 
 from ..harness.core.errors import InvalidTopology
-from ..harness.core.model import (
-    Edge,
-    Event,
-    Operator,
-    Output,
-    Partitioning,
-    Stage,
-    Topology,
-    chosen,
-    operator_of,
-)
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology, chosen
 
 WORKER, SERVER = "worker", "server"
 

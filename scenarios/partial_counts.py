@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 
 Counts = dict[str, int]
 

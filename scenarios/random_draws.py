@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.core.model import Edge, Event, Output, Partitioning, RandomOperator, Stage, Topology
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import RandomOperator
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .stateless import Forward
 
 HIGHEST = 1_000_000

@@ -16,8 +16,11 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.slice_names import operator_of
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .equi_join import SIDES
 from .skewed_streams import second_of
 

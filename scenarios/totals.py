@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
+from ..harness.core.events import Event, Output, Value
+from ..harness.core.operators import Operator
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .stateless import Forward
 from .word_count import Split
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 
 
 class Relay(Operator[None]):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
 from ..harness.core.proper import positive
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .order import FirstWord
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.events import Event, Output
+from ..harness.core.operators import Operator
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 
 _WORD = re.compile(r"[a-z0-9_]+")
 

@@ -5,7 +5,7 @@ To be fed with single words (`workloads.single_words`).
 
 from __future__ import annotations
 
-from ..harness.core.model import Edge, Partitioning, Stage, Topology
+from ..harness.core.topology import Edge, Partitioning, Stage, Topology
 from .stateless import Forward
 from .word_count import Count
 

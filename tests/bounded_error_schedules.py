@@ -23,8 +23,8 @@ from random import Random
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Point
-from streamproof.harness.core.model import Topology
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial

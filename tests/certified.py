@@ -18,8 +18,8 @@ from streamproof.harness.certifying.plan import CRASH_STATES, Crash, CrashTrial,
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.contracts.query import KIND
 from streamproof.harness.core.addresses import Address, Point, Side
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, exactly_once_output
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, row_number
 from streamproof.harness.judging.statistics import KillSample

@@ -18,8 +18,8 @@ import msgspec
 
 from streamproof.harness.contracts.subject import Claim, SchemeSubject
 from streamproof.harness.core.guarantees import precise_recovery
-from streamproof.harness.core.model import Role, Topology
 from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
 from streamproof.harness.protocol.effects import Durable, Forget, Persist, Timer
 from streamproof.harness.protocol.mechanism import NO_LIMIT, AtWork, Mechanism

@@ -23,9 +23,9 @@ from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
-from streamproof.harness.core.model import operator_of, slice_of
 from streamproof.harness.core.quantities import Duration, ms
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.slice_names import operator_of, slice_of
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.mutants import mutant_world

@@ -8,20 +8,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import Guarantee
-from streamproof.harness.core.model import (
-    Edge,
-    Event,
-    Operator,
-    Output,
-    RandomOperator,
-    Role,
-    Stage,
-    Topology,
-    channel_name,
-    replica_name,
-    rows_of,
-)
+from streamproof.harness.core.operators import Operator, RandomOperator, rows_of
+from streamproof.harness.core.slice_names import channel_name, replica_name
+from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Verdict
 from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.reexecution import Reexecution

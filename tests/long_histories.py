@@ -16,8 +16,8 @@ import msgspec
 
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import precise_recovery, rollback_recovery
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import events
 from streamproof.harness.recording.history import Bite, Drained, FaultStruck, NodeGone, Placed, Stamp, TimelineEntry
 from streamproof.harness.recording.records import (

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import Events
+from streamproof.harness.core.topology import Role
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Timer
 from streamproof.harness.protocol.machine import Machine

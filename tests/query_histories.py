@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import Guarantee
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, judge_each

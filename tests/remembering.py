@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.topology import Role
 from streamproof.harness.protocol.directory import Directory
 from streamproof.harness.protocol.effects import (
     Durable,

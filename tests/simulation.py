@@ -17,9 +17,9 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
-from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.recording.history import History

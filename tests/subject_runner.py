@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamproof.harness.contracts.query import Query, RunFolders
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.judging.shapes import OutputMode
 

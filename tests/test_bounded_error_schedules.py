@@ -9,8 +9,8 @@ import pytest
 import bounded_error_schedules
 from bounded_error_schedules import bench_of, drawn, tried
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mutants.approximate import ResettingAtRecovery, broken

@@ -45,7 +45,7 @@ from streamproof.harness.recording.history import (
     Drained,
     FaultMissed,
     FaultStruck,
-    LifeFailed,
+    IncarnationFailed,
     NodeGone,
     NodeUp,
     Placed,
@@ -55,8 +55,8 @@ from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offere
 from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
+from streamproof.harness.worlds.spark.queries.driver_incarnations import last_planned_batch
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan
-from streamproof.harness.worlds.spark.queries.lives import last_planned_batch
 from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
@@ -141,7 +141,7 @@ PassPoint = Callable[[Point, Side, str, str], None]
 
 
 @dataclass
-class ToyLife:
+class ToyAttempt:
     """One life of a query, from what is in its folders to the end of its input."""
 
     query: Query
@@ -429,7 +429,7 @@ def _life(
         if process.killed.is_set():
             raise SystemExit(-9)
 
-    life = ToyLife(
+    life = ToyAttempt(
         plan.query,
         plan.spans,
         run.folders.sink,
@@ -560,7 +560,7 @@ class ToyDeployment:
         except InvalidOperator as error:
             self._failures.append(str(error))
             batch = last_planned_batch(self._home(DRIVER) / "checkpoint")
-            self._run.recorder.log(LifeFailed(self._now, DRIVER, incarnation, batch, str(error)))
+            self._run.recorder.log(IncarnationFailed(self._now, DRIVER, incarnation, batch, str(error)))
             self._given_up = str(error) if len(self._failures) == ATTEMPTS else ""
             return False
 
@@ -572,7 +572,7 @@ class ToyDeployment:
             if actor == DRIVER:
                 self._strike(Address(whose, incarnation, point, key, side))
 
-        life = ToyLife(
+        life = ToyAttempt(
             self._query,
             spans(self._batches),
             home / "sink",

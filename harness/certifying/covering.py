@@ -38,7 +38,7 @@ from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
 from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
-from .waiting import Group, LifeStates, Waiting, by_worth
+from .waiting import AttemptStates, Group, Waiting, by_worth
 
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
@@ -84,7 +84,7 @@ class Covering:
         self._state = state
         self._request = request
         self._workers = workers
-        self._states = [LifeStates(life) for life in lives]
+        self._states = [AttemptStates(life) for life in lives]
         self._before = [*offered(request.query.batches(request.workload)), *references]
         self._lock = threading.Lock()
         """Of what waits."""
@@ -96,7 +96,7 @@ class Covering:
         """States of the first recovery worker's only, which has its folders."""
         self._recovery: Crashed | None = None
         """The crash from which it is to recover once more, watched: crashes while it does are planned then."""
-        self._second: tuple[Crashed, LifeStates] | None = None
+        self._second: tuple[Crashed, AttemptStates] | None = None
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
         self._twice: Crashed | None = None
@@ -105,7 +105,7 @@ class Covering:
         """That one and crashes before it in its batch, of which what the code does then is to be seen; the first is the
         most worth trying."""
         self._profile: Profile | None = None
-        self._repairing: list[tuple[Crashed, LifeStates, list[Group]]] = []
+        self._repairing: list[tuple[Crashed, AttemptStates, list[Group]]] = []
         """The recoveries from these crashes, once they were watched, with crashes in them, where it does what no life
         without a failure does; the most worth trying is the last."""
         self._repaired: set[tuple[Point, Side, str]] = set()
@@ -352,7 +352,7 @@ class Covering:
         claims = [str(claim) for claim in self._state.claims if claim.power is not None]
         return all(map(self._state.is_confirmed, claims))
 
-    def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
+    def _alike(self, states: AttemptStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
         with self._lock:
             found = [one for groups in waiting for one in take_alike(states, here, life, groups)]
@@ -361,7 +361,7 @@ class Covering:
             return found
 
     def _enter(
-        self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
+        self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: AttemptStates, life: Attempt, run: str
     ) -> list[CrashTrial]:
         request = self._request
         there = [(one.crash, states.passed(one)) for one in mates]
@@ -393,7 +393,7 @@ class Covering:
         found = [(one, crash) for one, crash in zip(new, crashes, strict=True) if deed(crash) not in self._repaired]
         self._repaired.update(deed(crash) for _, crash in found)
         lines = self._state.add([Planned(crash) for _, crash in found])
-        states = LifeStates(second)
+        states = AttemptStates(second)
         waiting = self._not_recovered_from(first, zip((one for one, _ in found), lines, strict=True))
         groups = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
         last = almost_done(second.passed, batch) if first is self._twice else None
@@ -424,7 +424,7 @@ class Covering:
 
     def _cover_again(
         self,
-        recovery: tuple[Crashed, LifeStates],
+        recovery: tuple[Crashed, AttemptStates],
         waiting: list[Group],
         share: float,
         known: int,
@@ -461,12 +461,12 @@ class Covering:
         passed = [one for one in points_of_the_driver(again, every_batch=True) if batch_of(one.address) == batch]
         lines = [Planned(crash_at(again, one, Victim.DRIVER, recovering=True)) for one in passed]
         waiting = self._not_recovered_from(first, zip(passed, self._state.add(lines), strict=True))
-        states = LifeStates(second)
+        states = AttemptStates(second)
         self._second = first, states
         self._waiting_again = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
 
 
-def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
+def take_alike(states: AttemptStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
     """Take from what waits what this life, which went on from `here`, could not have told from what it began with."""
     looks = _all_looks(life)
     if looks is None:
@@ -481,7 +481,7 @@ def take_alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Gro
     return found
 
 
-def _by_sqlite_alone(states: LifeStates, here: Passed, life: Attempt, found: Group) -> bool:
+def _by_sqlite_alone(states: AttemptStates, here: Passed, life: Attempt, found: Group) -> bool:
     """Whether some of these are alike only by what SQLite takes back."""
     looks = _all_looks(life)
     passed = (states.passed(one) for one in found)
@@ -490,7 +490,7 @@ def _by_sqlite_alone(states: LifeStates, here: Passed, life: Attempt, found: Gro
     )
 
 
-def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
+def _split(group: Group, fits: Callable[[Passed], bool], states: AttemptStates) -> tuple[Group, Group]:
     """Those of a group that fit, and the others; what a life has no state of is of the others."""
     chosen: Group = []
     others: Group = []

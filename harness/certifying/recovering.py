@@ -26,7 +26,7 @@ from ..recording.history import (
     Bite,
     Drained,
     FaultStruck,
-    LifeFailed,
+    IncarnationFailed,
     Lost,
     NodeGone,
     NodeUp,
@@ -196,7 +196,7 @@ def write_recovery_worker_run(
             recorder.log(NodeUp(up, DRIVER))
             recorder.log(Placed(up, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
-                recorder.log(LifeFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
+                recorder.log(IncarnationFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
         last = lives[-1][1]
         if last.failure is None:

@@ -28,7 +28,7 @@ from ..contracts.query import Query, RunFolders
 from ..contracts.subject import TASK_POINTS
 from ..core.addresses import DRIVER, TASK, Address, Point
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
-from ..core.model import Event
+from ..core.events import Event
 from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
@@ -53,8 +53,8 @@ from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, SparkRuns
 from ..worlds.spark.control.run_server import RunServer, from_afar
+from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
-from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
@@ -82,11 +82,11 @@ _SETTINGS = {
     "spark.python.daemon.module": DAEMON_MODULE,
 }
 
-_from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | SparkRuns)
+_from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | SparkRuns)
 _from_warm = msgspec.msgpack.Decoder(Warm)
 
 
-class _CurrentLife:
+class _CurrentAttempt:
     """The recorder of a recovery worker: what comes belongs to the life that is lived now."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class RecoveryWorker:
         """Why file operations are no crash points, where they were wanted."""
         self._input = processes.scratch / f"{self.name}.input"
         self._lines = processes.scratch / f"{self.name}.lines.json"
-        self._current = _CurrentLife()
+        self._current = _CurrentAttempt()
         self._lives = 0
         self._watching = False
         self._batch = ""
@@ -159,7 +159,7 @@ class RecoveryWorker:
             0,
             self._no_faults,
             lambda record: None,
-            others={PURPOSE: self._hear_warm, "driver": self._hear_life},
+            others={PURPOSE: self._hear_warm, "driver": self._hear_attempt},
             address=processes.address,
         )
 
@@ -279,7 +279,7 @@ class RecoveryWorker:
             self._start_anew()
         life = self._begin(actor, incarnation, watched, fatal)
         self.store.begin(self._points_place if watched else None, incarnation)
-        process = self._start_life(actor, sink, incarnation, as_batch)
+        process = self._start_attempt(actor, sink, incarnation, as_batch)
 
         signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self._checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
@@ -305,7 +305,7 @@ class RecoveryWorker:
             life.silent = round(silent * 1e6)
             self._processes.kill_node(process.name)
         finally:
-            self._server.call(self._forget_life())
+            self._server.call(self._forget_attempt())
             _end_python_workers(self._session.pid)
         self._settle(life, watched)
         if life.death is not None:
@@ -416,7 +416,7 @@ class RecoveryWorker:
         points = points_environment(self._points_place, self._server.token, self.name, 1)
         return {**points, **lines_environment(self._lines.resolve())}
 
-    def _start_life(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
+    def _start_attempt(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
         name = f"{self.name}.life-{self._lives}"
         armed = None if self._watching else ()
@@ -457,7 +457,7 @@ class RecoveryWorker:
         await self._points.close()
         await self.relay.close()
 
-    async def _forget_life(self) -> None:
+    async def _forget_attempt(self) -> None:
         """What a life that is over still says is nobody's, and its Python workers are nobody's either."""
         self._watching = False
         self._current.life = None
@@ -469,10 +469,12 @@ class RecoveryWorker:
             self._gateway = warm.gateway
             await self._over.wait()
 
-    async def _hear_life(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _hear_attempt(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         of_process: Attempt | None = None
         while (body := await read_frame(reader)) is not None:
-            message = decoded(_from_life, body)
+            message = decoded(_from_attempt, body)
             life = self._current.life
             if life is None or greeting.node != f"{self.name}.life-{self._lives}":
                 return

@@ -21,7 +21,7 @@ from .attempts import Attempt
 from .campaign_state import CampaignState
 from .recovery_worker import RecoveryWorker
 
-LIFE_SECONDS = 120.0
+ATTEMPT_SECONDS = 120.0
 """How long a life without failures may give no sign of work."""
 
 
@@ -35,7 +35,7 @@ def open_recovery_workers(
     processes = stack.enter_context(SparkProcesses(f"{name}-workers", work, options, other_spark(query)))
     workers = (
         # What is stored elsewhere cannot be put back, and then no state can be recovered from.
-        RecoveryWorker(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
+        RecoveryWorker(number, processes, query, batches, work, spark, ATTEMPT_SECONDS, watches_inside, query.copyable)
         for number in range(how_many())
     )
     return [stack.enter_context(worker) for worker in workers]

@@ -38,7 +38,7 @@ def _place_of(passed: Passed) -> tuple[Address, int, Lost | None]:
     return passed.address, passed.again, None if passed.state is None else passed.state.lost
 
 
-class LifeStates:
+class AttemptStates:
     """The states that a watched life has left, to be asked which of them are the same."""
 
     def __init__(self, life: Attempt) -> None:

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from ..core.addresses import Address
 from ..core.errors import InvalidScenario, Unsupported
-from ..core.model import Role
 from ..core.places import Places
 from ..core.quantities import Duration
+from ..core.topology import Role
 from ..recording.recorder import Recorder
 from ..recording.records import Stamped
 from .injection import FaultKind

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.addresses import TASK, Point
 from ..core.errors import InvalidScenario
+from ..core.events import Event
 from ..core.guarantees import Guarantee
-from ..core.model import Event
 from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import own_hook
 from ..crash_points.outside.protocols import BYTES, PROTOCOLS

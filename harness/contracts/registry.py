@@ -25,8 +25,8 @@ from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName, nearest
 from ..core.guarantees import Guarantee
 from ..core.library import Entry, entries, listed_by
-from ..core.model import Topology
 from ..core.quantities import Events
+from ..core.topology import Topology
 from ..core.verdicts import Anomaly
 from ..core.workload import Workload
 from ..judging.oracle import Oracle

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from ..core.guarantees import Guarantee
-from ..core.model import Role
 from ..core.quantities import Events
+from ..core.topology import Role
 from ..protocol.spec import Setup
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject

@@ -13,11 +13,13 @@ from ..core.costs import Costs
 from ..core.errors import InvalidScenario, UnknownName, Unsupported
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
-from ..core.model import Role, operator_of, punctuated, replica_of, slice_of
+from ..core.operators import punctuated
 from ..core.places import Places
 from ..core.proper import proper, switch
 from ..core.quantities import Duration, seconds
 from ..core.schedule import AtTime, Fault
+from ..core.slice_names import operator_of, replica_of, slice_of
+from ..core.topology import Role
 from ..core.workload import Workload
 from ..judging.oracle import Oracle
 from .injection import FaultKind, Hits, Reach

@@ -17,9 +17,10 @@ from ..core.addresses import FINE_POINTS, Point
 from ..core.errors import InvalidScenario, InvalidTopology, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
-from ..core.model import Role, Topology, operator_of, replica_name
 from ..core.proper import positive, proper, switch
 from ..core.quantities import Duration, Events
+from ..core.slice_names import operator_of, replica_name
+from ..core.topology import Role, Topology
 from ..judging.collated_slices import CollatedSlices
 from ..judging.collation import Collation
 from ..judging.exercised import Activity, Exercised, SubjectShape, exercised

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from .errors import InvalidScenario
-from .model import replica_name
+from .slice_names import replica_name
 
 DRIVER, TASK = "driver", "task"
 """The actors of a query: whoever runs it, and whoever runs the task that is meant."""

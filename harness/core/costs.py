@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from .errors import InvalidScenario
-from .model import operator_of
 from .proper import positive, proper
 from .quantities import Duration, Events
+from .slice_names import operator_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from .model import PLAIN, Event
+from .events import PLAIN, Event
 
 _CANNOT_CHANGE: Final = frozenset({*PLAIN, float})
 """Types of values."""

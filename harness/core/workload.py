@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
-from .model import PLAIN, Event, carried
+from .events import PLAIN, Event, carried
 from .proper import proper
 from .unchanged import Unchanged
 

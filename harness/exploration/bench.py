@@ -16,10 +16,10 @@ from ..contracts.subject import Deployment, SchemeSubject
 from ..core.addresses import Moment
 from ..core.errors import InvalidScenario, UsersCodeFailed
 from ..core.guarantees import Guarantee
-from ..core.model import operator_of, slice_of
 from ..core.quantities import Duration
 from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
+from ..core.slice_names import operator_of, slice_of
 from ..core.verdicts import Status, Verdict
 from ..judging.exercised import Activity
 from ..judging.oracle import Case

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Final
 
 from ..core.addresses import Address
-from ..core.model import slice_of
+from ..core.slice_names import slice_of
 from ..judging.exercised import Activity
 from ..recording.history import FaultHealed, FaultStruck, History, NodeGone, TimelineEntry
 from ..recording.records import CheckpointDurable, InStep, Opened, Promoted, Record, Refused, Restored, Started

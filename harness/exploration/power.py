@@ -22,7 +22,7 @@ import msgspec
 
 from ..contracts.subject import SchemeSubject
 from ..core.guarantees import Guarantee
-from ..core.model import Role
+from ..core.topology import Role
 from ..core.wording import counted
 from ..protocol.spec import Setup
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..core.model import Topology
-from ..judging.lives import losses
+from ..core.topology import Topology
+from ..judging.incarnations import losses
 from ..recording.history import History
 from ..recording.records import InStep
 

@@ -14,19 +14,10 @@ from math import isfinite
 from typing import Any
 
 from ..core.errors import InvalidOperator, StreamproofError
-from ..core.model import (
-    Event,
-    Operator,
-    Role,
-    channel_name,
-    compensates,
-    has_timers,
-    measures_divergence,
-    operator_of,
-    processor_of,
-    punctuated,
-    rows_of,
-)
+from ..core.events import Event
+from ..core.operators import Operator, compensates, has_timers, measures_divergence, processor_of, punctuated, rows_of
+from ..core.slice_names import channel_name, operator_of
+from ..core.topology import Role
 from ..core.verdicts import Measured
 from .copies import copied
 from .exactness import other_keys

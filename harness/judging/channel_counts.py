@@ -8,7 +8,7 @@ from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING
 
-from ..core.model import Event
+from ..core.events import Event
 from .exactness import same_content, same_events
 from .made import is_long
 from .packed import CHUNK

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..core.events import Event
 from ..core.lazily import lazily
-from ..core.model import Event
 from ..core.verdicts import Anomaly, Evidence, Tally, none_of, tally
 from ..recording.history import History
 from .channel_counts import ChannelCount, altered_outputs, channel_count, take_out_others

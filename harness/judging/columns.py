@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import PLAIN
+from ..core.events import PLAIN
 
 Numbers = NDArray[np.int64]
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.model import Event, Operator, Topology, rows_of
+from ..core.events import Event
+from ..core.operators import Operator, rows_of
+from ..core.topology import Topology
 from ..protocol.merging import end_of, epoch_of
 from .exactness import same_rows, same_value
 from .words import find_false_word, said_of

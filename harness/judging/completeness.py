@@ -6,7 +6,7 @@ from math import inf
 
 from ..recording.history import Aborted, Drained, History, Stalled
 from ..recording.records import InStep
-from .lives import still_there
+from .incarnations import still_there
 from .reexecution import Reexecution
 
 

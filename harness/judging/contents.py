@@ -14,7 +14,8 @@ from itertools import accumulate, chain, pairwise, starmap
 from operator import eq, le
 from typing import NamedTuple
 
-from ..core.model import Event, channel_name, operator_of
+from ..core.events import Event
+from ..core.slice_names import channel_name, operator_of
 from .expected import Expected
 from .made import derivations_of, is_long
 from .reexecution import Reexecution

@@ -14,7 +14,7 @@ from itertools import islice, pairwise, takewhile
 from operator import attrgetter, eq
 from typing import Any, TypeVar
 
-from ..core.model import Event
+from ..core.events import Event
 from ..core.verdicts import Evidence
 from .made import is_long
 from .packed import CHUNK, joined

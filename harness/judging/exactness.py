@@ -7,7 +7,7 @@ from operator import attrgetter, is_
 
 import msgspec
 
-from ..core.model import PLAIN, Event, Value
+from ..core.events import PLAIN, Event, Value
 
 _key_of, _value_of = attrgetter("key"), attrgetter("value")
 _encode = msgspec.msgpack.Encoder(order="sorted").encode

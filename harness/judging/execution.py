@@ -12,7 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import InvalidOperator
-from ..core.model import Event, carried, operator_of, processor_of, rows_of
+from ..core.events import Event, carried
+from ..core.operators import processor_of, rows_of
+from ..core.slice_names import operator_of
 from ..protocol.spec import Numbering, SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, PartialTaken, Restored, Started, Taken
 from .copies import NotPlain, copied, plain_copy
@@ -23,7 +25,7 @@ from .processing import close, emissions_of, execute, fire, hop_of
 from .reruns import Closing, Cut, Derivation, Rerun, Stretch
 
 if TYPE_CHECKING:
-    from .known_lives import Along, KnownLife
+    from .known_incarnations import Along, KnownIncarnation
 
 BookEntry = Started | Restored | Taken | Closed | Fired | CheckpointTaken | PartialTaken | Compensated
 Book = list[BookEntry]
@@ -48,7 +50,7 @@ class Execution:
     the executions of all its slices share `reruns`."""
 
     def __init__(
-        self, spec: SliceSpec, book: Book, reruns: dict[str, dict[int, Rerun]], known: KnownLife | None = None
+        self, spec: SliceSpec, book: Book, reruns: dict[str, dict[int, Rerun]], known: KnownIncarnation | None = None
     ) -> None:
         """`known` is a life of the same slice, of this history or of another."""
         self._spec = spec
@@ -218,7 +220,7 @@ class Execution:
 
     # Those that do what is known
 
-    def _go_along(self, rerun: Rerun, known: KnownLife, place: int) -> bool:
+    def _go_along(self, rerun: Rerun, known: KnownIncarnation, place: int) -> bool:
         """Whether a life that has taken nothing goes on from where a known one was."""
         along = known.along(place, rerun.stretch.first_seq) if self._can_be_known else None
         if along is None or known.is_to_be_executed():

@@ -25,7 +25,7 @@ from ..recording.records import (
     Taken,
     Worked,
 )
-from .lives import losses
+from .incarnations import losses
 
 
 class Activity(StrEnum):

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.errors import InvalidOperator
-from ..core.model import Event, Role, Value, channel_name, operator_of, rows_of
+from ..core.events import Event, Value
+from ..core.operators import rows_of
+from ..core.slice_names import channel_name, operator_of
+from ..core.topology import Role
 from ..protocol.merging import epoch_of
 from ..protocol.spec import SliceSpec
 from .execution import made_by_hand

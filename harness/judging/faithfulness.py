@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from ..core.model import PLAIN, Operator, Value, rows_of
+from ..core.events import PLAIN, Value
+from ..core.operators import Operator, rows_of
 from ..core.verdicts import Evidence
 from ..recording.records import CheckpointTaken
 from .exactness import other_keys

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.model import Event, Operator, Topology, processor_of
+from ..core.events import Event
+from ..core.operators import Operator, processor_of
+from ..core.topology import Topology
 from .exactness import same_value
 from .words import find_false_word, said_of
 

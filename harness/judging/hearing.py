@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ..core.model import Event
+from ..core.events import Event
 from ..recording.records import Delivered
 from .exactness import same_events
 from .packed import PackedRows

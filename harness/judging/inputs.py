@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.model import Event, Value
+from ..core.events import Event, Value
 from ..recording.history import History
 from ..recording.records import Offered
 

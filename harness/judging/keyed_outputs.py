@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.model import Value
+from ..core.events import Value
 from ..core.verdicts import Anomaly, Evidence, tally
 from .exactness import same_value
 from .findings import Findings

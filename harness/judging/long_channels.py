@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import Event
+from ..core.events import Event
 from .codes import NONE, among, coded, column_of, first_of_each, places_in
 from .columns import Numbers
 from .exactness import same_content, same_contents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.model import Event
+from ..core.events import Event
 from .made import Chosen, derivations_of, events_of, is_long
 from .reruns import Derivation
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
+from ..core.events import Event
 from ..core.lazily import lazily
-from ..core.model import Event
 
 if TYPE_CHECKING:
     from .columns import Numbers

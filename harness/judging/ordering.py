@@ -11,7 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..core.model import Event, Role, carried, channel_name, operator_of, processor_of
+from ..core.events import Event, carried
+from ..core.operators import processor_of
+from ..core.slice_names import channel_name, operator_of
+from ..core.topology import Role
 from ..core.verdicts import Evidence
 from ..protocol.merging import ChannelRun, Merge, Order, epoch_of, sequencer
 from ..recording.records import Changed

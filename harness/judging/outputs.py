@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..core.model import NUMBERING_SPAN, Event
+from ..core.events import NUMBERING_SPAN, Event
 from ..recording.history import History
 from ..recording.records import Delivered, EmptyBatch
 

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from operator import eq
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
-from ..core.model import Event
+from ..core.events import Event
 
 if TYPE_CHECKING:  # What makes columns takes long to import, and short histories have none.
     from .columns import Column

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.errors import InvalidOperator
-from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of
+from ..core.events import PLAIN, Event, carried
+from ..core.operators import processor_of
+from ..core.slice_names import operator_of
+from ..core.topology import Role
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
 from .packed import CHUNK, parts_of

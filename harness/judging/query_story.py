@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.addresses import Address
 from ..core.errors import InvalidScenario
-from ..core.model import Value
+from ..core.events import Value
 from ..recording.history import FaultStruck, History
 from .inputs import Inputs
 from .outputs import SinkBatch

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..core.model import slice_of
+from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InStep, Promoted, Restored, Started, Taken
-from .lives import in_time, losses
+from .incarnations import in_time, losses
 
 if TYPE_CHECKING:
     from .oracle import Case

@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..core.events import Event, Value
 from ..core.lazily import lazily
-from ..core.model import Event, Role, Topology, Value, channel_name, operator_of
+from ..core.slice_names import channel_name, operator_of
+from ..core.topology import Role, Topology
 from ..protocol.merging import Merge, Order, end_of
 from ..recording.records import Changed, Closed, Fired, Started, Taken
 from .execution import Book, BookEntry

@@ -9,7 +9,9 @@ from typing import Final, get_args
 
 import msgspec
 
-from ..core.model import Event, Role, Topology, Value, channel_name
+from ..core.events import Event, Value
+from ..core.slice_names import channel_name
+from ..core.topology import Role, Topology
 from ..protocol.spec import SliceSpec
 from ..recording.history import of
 from ..recording.records import (
@@ -31,7 +33,7 @@ from .expected import Expected, expect
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .hearing import Hearing
-from .known_lives import KnownLife
+from .known_incarnations import KnownIncarnation
 from .made import events_of, is_long
 from .packed import Packed, packed_events, packed_numbers
 from .processing import offer
@@ -61,7 +63,7 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
-        self.lives: dict[str, KnownLife] = {}
+        self.lives: dict[str, KnownIncarnation] = {}
         """Slice -> the longest life of it that began blank and was executed."""
 
     def learn(self, spec: SliceSpec, execution: Execution) -> None:
@@ -69,7 +71,7 @@ class Recall:
         known = self.lives.get(spec.slice_id)
         found = execution.longest(0 if known is None else len(known.events))
         if found is not None:
-            self.lives[spec.slice_id] = KnownLife(spec, *found)
+            self.lives[spec.slice_id] = KnownIncarnation(spec, *found)
 
     def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
         """The same events, but those that are known already, where these are the beginning of what was offered once."""

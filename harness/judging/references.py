@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..core.addresses import DRIVER
-from ..core.model import Value
+from ..core.events import Value
 from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered

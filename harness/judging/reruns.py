@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from ..core.model import Event, Processor
+from ..core.events import Event
+from ..core.operators import Processor
 from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
 
 if TYPE_CHECKING:
-    from .known_lives import KnownLife
+    from .known_incarnations import KnownIncarnation
 
 Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop), or (slice, epoch, ...) of what was made at its end."""
@@ -142,7 +143,7 @@ class Cut:
     """A copy of its state then, where somebody began with it and it could be copied without the operator's help."""
     closings: int = 0
     """How many epochs had ended in that stretch."""
-    known: tuple[KnownLife, int] | None = None
+    known: tuple[KnownIncarnation, int] | None = None
     """Where in a known life that is, if all before was as there: then its state is that."""
     last: Derivation | None = None
     """What it had taken last, however long ago; None: nothing."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..core.model import Value
+from ..core.events import Value
 from ..recording.history import History
 from ..recording.records import Kept
 from .keyed_outputs import keyed_table

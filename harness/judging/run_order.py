@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..core.model import Event
+from ..core.events import Event
 from .reexecution import Reexecution
 from .reruns import Derivation
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ..core.model import Value
+from ..core.events import Value
 
 
 class OutputMode(StrEnum):

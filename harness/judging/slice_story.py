@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.model import Event
+from ..core.events import Event
 from ..core.verdicts import Evidence
 from .channel_counts import says_the_same
 from .contents import Lacking

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.model import Event, compensates, operator_of, rows_of
+from ..core.events import Event
+from ..core.operators import compensates, rows_of
+from ..core.slice_names import operator_of
 from ..core.verdicts import Evidence
 from ..recording.records import Compensated
 from .exactness import other_keys

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import InvalidHistory
-from ..core.model import Value
+from ..core.events import Value
 from .shapes import keyed
 
 Table = Counter[str]

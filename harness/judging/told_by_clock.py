@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..core.model import operator_of
+from ..core.slice_names import operator_of
 from ..core.verdicts import Evidence
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun, Window

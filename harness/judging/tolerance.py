@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..core.model import Topology
 from ..core.quantities import Duration, ms, seconds
+from ..core.topology import Topology
 from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from ..recording.history import Drained, History
 from ..recording.records import CheckpointDurable, CheckpointTaken, InStep, Opened, Restored, Started
-from .lives import losses
+from .incarnations import losses
 
 
 class Tolerance(StrEnum):

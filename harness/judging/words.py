@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..core.model import Event, Operator, Output, Topology, carried, operator_of
+from ..core.events import Event, Output, carried
+from ..core.operators import Operator
+from ..core.slice_names import operator_of
+from ..core.topology import Topology
 
 EVENTS = 2_000
 """Of each slice, so many are executed at most."""

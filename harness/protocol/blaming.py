@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.error_text import described_error
 from ..core.errors import InvalidOperator, InvalidScheme, OwnFailure, StreamproofError
-from ..core.model import operator_of
+from ..core.slice_names import operator_of
 from .coordinator import CoordinatorSpec
 
 if TYPE_CHECKING:

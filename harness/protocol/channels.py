@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ..core.model import Event
+from ..core.events import Event
 from .messages import Data, Tie
 
 PendingEvents = tuple[list[Event], list[Tie] | None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..core.errors import InvalidScheme, OwnFailure
-from ..core.model import Value
+from ..core.events import Value
 from ..core.quantities import Events
 from ..recording.records import Decided, Record, Refused
 from .effects import (

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
 from ..core.errors import InvalidScheme
-from ..core.model import replica_name
+from ..core.slice_names import replica_name
 from ..recording.records import Record
 from .blaming import blame_user
 from .coordinator import CoordinatorSpec

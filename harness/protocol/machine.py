@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ..core.errors import InvalidScheme, OwnFailure
-from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
+from ..core.events import NUMBERING_SPAN, Event, Value
+from ..core.slice_names import replica_name
 from ..recording.records import Ended, Opened, Record, Refused, Started, Taken, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..core.error_text import described_error
 from ..core.errors import InvalidScheme, OwnFailure, StreamproofError
-from ..core.model import Event, Role
+from ..core.events import Event
+from ..core.topology import Role
 from .blaming import blamed
 from .coordinator import CoordinatorMachine, CoordinatorSpec
 from .host import Actor

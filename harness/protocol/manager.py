@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from ..core.model import replica_name
+from ..core.slice_names import replica_name
 from .placement import Placement, first_places
 
 

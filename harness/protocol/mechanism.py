@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core.model import Event, Topology, Value
+from ..core.events import Event, Value
 from ..core.quantities import Duration, Events
+from ..core.topology import Topology
 from .messages import Checkpoint, Items, Message, Tie
 
 if TYPE_CHECKING:

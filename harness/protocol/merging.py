@@ -14,7 +14,8 @@ from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ..core.errors import OwnFailure
-from ..core.model import Event, Value, operator_of
+from ..core.events import Event, Value
+from ..core.slice_names import operator_of
 from .messages import Tie, after
 
 Setting = TypeVar("Setting")

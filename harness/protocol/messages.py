@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from ..core.model import Event
+from ..core.events import Event
 from ..recording.records import Delivered
 
 Tie = tuple[Any, ...]

@@ -8,19 +8,10 @@ from typing import Any
 import msgspec
 
 from ..core.errors import InvalidOperator, InvalidScheme, InvalidTopology
-from ..core.model import (
-    PLAIN,
-    Event,
-    Operator,
-    Output,
-    Processor,
-    Value,
-    carried,
-    copy_of,
-    operator_of,
-    processor_of,
-    rows_of,
-)
+from ..core.events import PLAIN, Event, Output, Value, carried
+from ..core.operator_copies import copy_of
+from ..core.operators import Operator, Processor, processor_of, rows_of
+from ..core.slice_names import operator_of
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Reroute, Start

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..core.model import Role
+from ..core.topology import Role
 from ..recording.records import Delivered
 from .spec import SliceSpec
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.model import Event, channel_name
+from ..core.events import Event
+from ..core.slice_names import channel_name
 from ..recording.records import CheckpointTaken, Delivered
 from .channels import InputChannel
 from .effects import Start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.model import Event
+from ..core.events import Event
 from ..recording.records import Offered
 from .effects import Start, Timer
 from .machine import Machine

@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ..core.errors import InvalidOperator, InvalidScenario, InvalidTopology
-from ..core.model import Role, Topology, all_before, chosen, has_timers, operator_of
+from ..core.operators import has_timers
 from ..core.proper import proper
+from ..core.slice_names import operator_of
+from ..core.topology import Role, Topology, all_before, chosen
 from .coordinator import Coordinator
 from .mechanism import Mechanism
 from .merging import Merge, Order

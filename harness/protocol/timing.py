@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidOperator, StreamproofError
-from ..core.model import Event
+from ..core.events import Event
 from ..recording.records import Fired
 from .channels import InputChannel
 from .effects import Timer

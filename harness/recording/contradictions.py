@@ -16,8 +16,8 @@ from typing import Any, Final, get_args
 
 from ..core.addresses import Address, Moment
 from ..core.errors import InvalidScenario
-from ..core.model import operator_of, slice_of
 from ..core.schedule import AtTime, Fault
+from ..core.slice_names import operator_of, slice_of
 from .claims_and_faults import SavedFault
 from .history import (
     Drained,
@@ -25,7 +25,7 @@ from .history import (
     FaultMissed,
     FaultStruck,
     History,
-    LifeFailed,
+    IncarnationFailed,
     NodeGone,
     Placed,
     TimelineEntry,
@@ -47,7 +47,7 @@ _STEPS: Final = tuple(kind for kind in get_args(Record) if kind not in (Offered,
 """All but the many: those are gone through only where they are at hand."""
 _OWN: Final = tuple(kind for kind in _STEPS if kind is not InStep)
 """What somebody does, and nobody says of another: that a replica is in step is the manager's word."""
-_CAUSES: Final = (FaultStruck, NodeGone, LifeFailed)
+_CAUSES: Final = (FaultStruck, NodeGone, IncarnationFailed)
 _SIMULATED: Final = "simulated"
 _WITHOUT_STEPS: Final = ("embedded", "docker")
 """Clusters on a real clock. One of a user's may have steps."""

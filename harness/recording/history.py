@@ -159,7 +159,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
     """(slice, incarnation) of those that run, and never got in step with their peers though no fault was in force."""
 
 
-class LifeFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=True):
+class IncarnationFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=True):
     """A life of the subject was ended by an error of its own."""
 
     stamp: Stamp
@@ -209,7 +209,7 @@ TimelineEntry = (
     | NodeGone
     | NodeUp
     | Placed
-    | LifeFailed
+    | IncarnationFailed
     | Drained
     | Stalled
     | Aborted

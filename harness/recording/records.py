@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from ..core.errors import InvalidOperator
-from ..core.model import Event, Value
+from ..core.events import Event, Value
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 """Checked where a record is read."""

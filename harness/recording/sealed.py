@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ..core.errors import DamagedHistory
-from ..core.model import PLAIN, Event
+from ..core.events import PLAIN, Event
 from .records import Delivered, Offered, Record, Stamped
 from .streamed import StreamedRecords
 

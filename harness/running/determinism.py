@@ -30,20 +30,11 @@ from typing import Any
 
 import msgspec
 
-from ..core.model import (
-    PLAIN,
-    Event,
-    Operator,
-    Processor,
-    RandomOperator,
-    Role,
-    Topology,
-    Value,
-    carried,
-    operator_of,
-    rows_of,
-)
+from ..core.events import PLAIN, Event, Value, carried
+from ..core.operators import Operator, Processor, RandomOperator, rows_of
 from ..core.other_processes import UNREADABLE, FreshProcess, begin
+from ..core.slice_names import operator_of
+from ..core.topology import Role, Topology
 from ..core.unchanged import Unchanged
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History

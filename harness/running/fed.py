@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..core.errors import DamagedHistory, InvalidScenario, ScenarioChanged
-from ..core.model import Event
+from ..core.events import Event
 from ..core.workload import Workload
 from ..judging.exactness import same_events
 from ..recording.folder import Description

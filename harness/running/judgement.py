@@ -13,9 +13,9 @@ from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject, Subject
 from ..core.costs import described_costs
 from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, InvalidScenario, ScenarioChanged
+from ..core.events import Event
 from ..core.guarantees import Guarantee
 from ..core.lattice import implied
-from ..core.model import Event
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
 from ..judging.collation import CollatedQuery, Collation

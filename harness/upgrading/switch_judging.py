@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from ..core.addresses import DRIVER
 from ..core.errors import InvalidHistory
+from ..core.events import Value
 from ..core.guarantees import EXACTLY_ONCE, Guarantee
-from ..core.model import Value
 from ..core.verdicts import SAMPLE, Status
 from ..judging.keyed_outputs import keyed_table
 from ..judging.oracle import Case, Oracle, judge_each
@@ -25,7 +25,7 @@ from ..judging.references import REFERENCES, SINK, collate_references
 from ..judging.shapes import OutputMode, OutputShape, text_of
 from ..judging.tables import Deviation, Table, compare_tables, table_of
 from ..judging.unkeyed_outputs import unkeyed_table
-from ..recording.history import Aborted, History, LifeFailed, Placed
+from ..recording.history import Aborted, History, IncarnationFailed, Placed
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped, Started, Taken
 from .outcomes import Basis, UpgradeOutcome, Way
 
@@ -79,7 +79,7 @@ def judge_switch(
     Raises UnknownName for a guarantee without an oracle.
     """
     committed = committed_before(history, sides.since)
-    failed = [one for one in history.timeline if isinstance(one, LifeFailed) and one.incarnation >= sides.since]
+    failed = [one for one in history.timeline if isinstance(one, IncarnationFailed) and one.incarnation >= sides.since]
     given_up = next((one for one in history.timeline if isinstance(one, Aborted)), None)
     if given_up is not None:
         outcome, why = _of_failed(history, sides, failed, given_up, changed)
@@ -111,14 +111,14 @@ def committed_before(history: History, since: int) -> int:
 
 
 def _of_failed(
-    history: History, sides: Sides, failed: Sequence[LifeFailed], given_up: Aborted, changed: Sequence[str]
+    history: History, sides: Sides, failed: Sequence[IncarnationFailed], given_up: Aborted, changed: Sequence[str]
 ) -> tuple[UpgradeOutcome, str]:
     did = done_by(history, sides.since, changed)
     if given_up.silent is not None:
         silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
         return UpgradeOutcome.CRASH_LOOP, silence
     last = failed[-1] if failed else None
-    if last is None or last.incarnation != last_life(history):
+    if last is None or last.incarnation != last_incarnation(history):
         # What ended the last of its lives was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
     if len(failed) < 2:
@@ -128,7 +128,7 @@ def _of_failed(
     return UpgradeOutcome.REFUSED, last.why
 
 
-def last_life(history: History) -> int:
+def last_incarnation(history: History) -> int:
     """The incarnation of the last life of the driver that was begun; 0: none was."""
     placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
     return max((one.incarnation for one in placed), default=0)
@@ -159,7 +159,7 @@ def _given(history: History) -> Iterator[Delivered | EmptyBatch]:
     yield from history.each(EmptyBatch)
 
 
-def _notes(history: History, sides: Sides, failed: Sequence[LifeFailed], committed: int) -> Iterator[str]:
+def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], committed: int) -> Iterator[str]:
     if failed:
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:

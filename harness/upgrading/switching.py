@@ -19,7 +19,7 @@ from ..contracts.query import Query
 from ..core.errors import StorageFailed
 from ..crash_points.inside_spark.versions import SparkVersion
 from ..worlds.embedded.processes import SparkProcesses
-from ..worlds.spark.queries.lives import last_planned_batch
+from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 
 Files = Mapping[str, str]
 """Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it."""
@@ -34,7 +34,7 @@ class UpgradeVersion:
     spark: SparkVersion
     origin: str = ""
 
-    def lives_in(self, worker: RecoveryWorker) -> None:
+    def moves_into(self, worker: RecoveryWorker) -> None:
         """From now on."""
         worker.take_up(self.query, self.processes, self.spark)
 

@@ -39,12 +39,12 @@ from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.recovery_worker import RecoveryWorker
 from ..certifying.request import CampaignRequest
-from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
+from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
 from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.events import Event
 from ..core.guarantees import recovers
-from ..core.model import Event
 from ..core.wording import counted
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -67,7 +67,7 @@ from .request import UpgradeRequest, UpgradeSide, check_request, prepared
 from .switch_judging import Sides, committed_before, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
-LIFE_SECONDS: Final = 120.0
+ATTEMPT_SECONDS: Final = 120.0
 """How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
 state."""
 _FOR_BESIDE: Final = 0.25
@@ -158,7 +158,7 @@ class _Upgrade:
                 return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
-                tried = self._go_on(worker, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
+                tried = self._go_on(worker, Way.UPGRADE, new, AttemptStates(life), profile, self._in_profile(life))
             with self._timed("the old version beside"):
                 tried = self._beside(worker, Way.UPGRADE, old, tried)
             if self.request.and_back:
@@ -213,7 +213,9 @@ class _Upgrade:
             return UpgradeVersion(query, processes[query.spark], supported(chosen_version(query.spark)), side.origin)
 
         first, second = version(old), version(new)
-        worker = RecoveryWorker(0, first.processes, first.query, self.batches, work, first.spark, LIFE_SECONDS, watches)
+        worker = RecoveryWorker(
+            0, first.processes, first.query, self.batches, work, first.spark, ATTEMPT_SECONDS, watches
+        )
         stack.enter_context(worker)
         if worker.no_journal:
             self.not_looked_at.append(
@@ -237,7 +239,7 @@ class _Upgrade:
         self._show("each version alone", 0, 4)
         lives: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
-            version.lives_in(worker)
+            version.moves_into(worker)
             self.settings[which] = worker.settings
             lives[which] = []
             for place, actor in enumerate(REFERENCES):
@@ -271,7 +273,7 @@ class _Upgrade:
         worker: RecoveryWorker,
         way: Way,
         version: UpgradeVersion,
-        states: LifeStates,
+        states: AttemptStates,
         profile: Profile,
         made: Callable[[Passed, Waiting], Crashed],
     ) -> list[_Tried]:
@@ -286,7 +288,7 @@ class _Upgrade:
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
         groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
-        version.lives_in(worker)
+        version.moves_into(worker)
         tried: list[_Tried] = []
         everything = len(groups)
         while groups:
@@ -395,7 +397,7 @@ class _Upgrade:
             self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
             try:
                 if not done:
-                    before.lives_in(worker)
+                    before.moves_into(worker)
                 switched[place] = self._with_aside(worker, way, before, found[place])
             except OwnFailure as error:
                 self._say_unblamed(way, switched, str(error))
@@ -462,7 +464,7 @@ class _Upgrade:
                 f"{Way.ROLLBACK}: all: the new version continues from no state with a committed batch"
             )
             return []
-        new.lives_in(worker)
+        new.moves_into(worker)
         worker.store.restore(start.state)
         life = worker.live(DRIVER, SINK, start.life, watched=True)
         if life.failure is not None:
@@ -474,7 +476,7 @@ class _Upgrade:
         def made(here: Passed, one: Waiting) -> Crashed:
             return crashed_again(start, life, here, one.crash)
 
-        went_back = self._go_on(worker, Way.ROLLBACK, old, LifeStates(life), profile, made)
+        went_back = self._go_on(worker, Way.ROLLBACK, old, AttemptStates(life), profile, made)
         if not went_back:
             self.not_tried.append(f"{Way.ROLLBACK}: all: the new version left no state that could be tried")
         return went_back

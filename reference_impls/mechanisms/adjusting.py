@@ -29,9 +29,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...harness.core.errors import InvalidScenario
-from ...harness.core.model import Role, Value
+from ...harness.core.events import Value
 from ...harness.core.proper import positive
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
 from ...harness.protocol.effects import Timer

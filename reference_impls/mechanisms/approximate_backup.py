@@ -31,17 +31,10 @@ from typing import Any
 import msgspec
 
 from ...harness.core.errors import OwnFailure
-from ...harness.core.model import (
-    Event,
-    backs_up_partly,
-    carried,
-    compensates,
-    measures_many,
-    operator_of,
-    punctuated,
-    tells_alpha_of_all,
-)
+from ...harness.core.events import Event, carried
+from ...harness.core.operators import backs_up_partly, compensates, measures_many, punctuated, tells_alpha_of_all
 from ...harness.core.proper import positive, proper, switch
+from ...harness.core.slice_names import operator_of
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.effects import Durable, Persist, PersistItems, Start
 from ...harness.protocol.mechanism import NO_LIMIT, AtWork, Made, Mechanism

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...harness.core.errors import OwnFailure
-from ...harness.core.model import Event, Value
+from ...harness.core.events import Event, Value
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Events
 from ...harness.protocol.channels import InputChannel

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...harness.core.model import Event
+from ...harness.core.events import Event
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Mechanism

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...harness.core.errors import InvalidScenario, InvalidTopology
-from ...harness.core.model import Value
+from ...harness.core.events import Value
 from ...harness.core.proper import positive, proper
 from ...harness.protocol.merging import ChannelRun, Order, Queues, Sequencer, of_slice
 

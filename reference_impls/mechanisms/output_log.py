@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ...harness.core.model import Event
+from ...harness.core.events import Event
 from ...harness.protocol.channels import OutputChannel, PendingEvents
 from ...harness.protocol.effects import Gone
 from ...harness.protocol.machine import Machine

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from ...harness.core.model import Event, operator_of, punctuated
+from ...harness.core.events import Event
+from ...harness.core.operators import punctuated
+from ...harness.core.slice_names import operator_of
 from ...harness.protocol.channels import InputChannel, PendingEvents
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Log, Mechanism

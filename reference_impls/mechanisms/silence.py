@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...harness.core.model import Value
+from ...harness.core.events import Value
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Duration
 from ...harness.protocol.effects import Timer

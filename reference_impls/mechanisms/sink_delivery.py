@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...harness.core.errors import OwnFailure
-from ...harness.core.model import Event
+from ...harness.core.events import Event
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Events
 from ...harness.protocol.channels import InputChannel

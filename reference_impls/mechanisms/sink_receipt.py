@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...harness.core.model import Event
+from ...harness.core.events import Event
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.mechanism import AtWork
 from ...harness.protocol.messages import Checkpoint, Message

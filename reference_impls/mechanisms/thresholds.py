@@ -11,7 +11,7 @@ from math import isnan
 from typing import Final
 
 from ...harness.core.errors import InvalidScenario
-from ...harness.core.model import Event
+from ...harness.core.events import Event
 from ...harness.core.proper import positive, proper
 
 

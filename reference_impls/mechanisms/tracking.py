@@ -18,9 +18,10 @@ from operator import xor
 from typing import Any, NamedTuple
 
 from ...harness.core.errors import InvalidScenario
-from ...harness.core.model import NUMBERING_SPAN, Event, Role, Topology
+from ...harness.core.events import NUMBERING_SPAN, Event
 from ...harness.core.proper import positive, proper
 from ...harness.core.quantities import Duration
+from ...harness.core.topology import Role, Topology
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.effects import Start, Timer
 from ...harness.protocol.machine import Machine

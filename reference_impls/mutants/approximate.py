@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Event, Role, Topology
+from ...harness.core.events import Event
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.effects import Start
 from ...harness.protocol.mechanism import AtWork, Mechanism

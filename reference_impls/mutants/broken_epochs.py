@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.merging import ChannelRun, epoch_of
 from ...harness.protocol.operator import OperatorSlice

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ...harness.core.model import Role
+from ...harness.core.topology import Role
 from ...harness.protocol.effects import Durable
 from ...harness.protocol.mechanism import AtWork, Mechanism
 from ...harness.protocol.messages import Checkpoint

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Event, Operator, Output, Stage, Topology, Value
+from ...harness.core.events import Event, Output, Value
+from ...harness.core.operators import Operator
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Stage, Topology
 from .mutant import Build
 
 _EVERY = 5

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Event, Operator, Output, Role, Topology
+from ...harness.core.events import Event, Output
+from ...harness.core.operators import Operator
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.effects import Durable, Effect, Input, Persist, Send
 from ...harness.protocol.machine import Slice

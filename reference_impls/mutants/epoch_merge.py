@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...harness.contracts.subject import Claim, SchemeSubject
 from ...harness.core.guarantees import replicas_agree
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.judging.tolerance import Tolerance
 from ..epoch_merge import epoch_merge

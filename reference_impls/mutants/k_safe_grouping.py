@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.spec import Numbering
 from ..k_safe_grouping import k_safe_grouping, unchecked

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...harness.contracts.subject import Claim, SchemeSubject
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.mechanism import Mechanism

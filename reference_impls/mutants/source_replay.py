@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events, seconds
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ..mechanisms.tracking import Tell, Track
 from ..source_replay import source_replay

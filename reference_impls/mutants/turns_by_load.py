@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Topology
 from ...harness.core.verdicts import Anomaly
 from ..turns_by_load import turns_by_load
 from . import twists

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ...harness.core.model import NUMBERING_SPAN, operator_of
+from ...harness.core.events import NUMBERING_SPAN
+from ...harness.core.slice_names import operator_of
 from ...harness.protocol.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.messages import Acknowledge, Batch, Checkpoint, Replay, Tie

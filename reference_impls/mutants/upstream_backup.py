@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...harness.contracts.subject import Claim, SchemeSubject
 from ...harness.core.guarantees import precise_recovery
-from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
+from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.spec import Numbering
 from ..mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs

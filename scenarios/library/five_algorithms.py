@@ -9,8 +9,8 @@ from ...faults.crash import crash
 from ...harness.contracts.scenario import Scenario
 from ...harness.core.addresses import Moment, Point, Side
 from ...harness.core.library import Entry
-from ...harness.core.model import Topology
 from ...harness.core.quantities import events, seconds
+from ...harness.core.topology import Topology
 from ...harness.core.workload import Workload
 from ...reference_impls.approximate import approximate
 from ...reference_impls.gap import gap

@@ -9,9 +9,9 @@ from ...harness.contracts.scenario import Scenario
 from ...harness.contracts.subject import Claim, SchemeSubject
 from ...harness.core.guarantees import at_least_once, exactly_once_output, precise_recovery
 from ...harness.core.library import Entry
-from ...harness.core.model import Role
 from ...harness.core.quantities import events
 from ...harness.core.schedule import checkpoint
+from ...harness.core.topology import Role
 from ...harness.protocol.spec import Setup
 from ...reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from ...reference_impls.mechanisms.sink_delivery import DeliverAtOnce

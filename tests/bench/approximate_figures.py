@@ -33,8 +33,8 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Role, Topology
 from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial

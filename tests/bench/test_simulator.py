@@ -13,9 +13,9 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial, resized
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, SearchPlan

@@ -11,7 +11,9 @@ import pytest
 
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, InvalidTopology
-from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
+from streamproof.harness.core.topology import Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.commuting import find_false_commutative
 from streamproof.harness.protocol.merging import end_of, epoch_of

@@ -20,9 +20,10 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
-from streamproof.harness.core.model import Edge, Event, Role, Stage, Topology, chosen
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Edge, Role, Stage, Topology, chosen
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging import expected
 from streamproof.harness.protocol.laps import Laps

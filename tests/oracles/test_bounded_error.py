@@ -14,12 +14,14 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
-from streamproof.harness.core.model import Event, Operator, Output, Stage
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.parameters import parse_claim
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Stage
 from streamproof.harness.core.verdicts import Anomaly, Measured, Status, Verdict
 from streamproof.harness.exploration.census import census
 from streamproof.harness.exploration.simulating import installed, simulate

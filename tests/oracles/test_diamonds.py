@@ -10,7 +10,7 @@ from simulation import SCHEMES, addresses, history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
-from streamproof.harness.core.model import Edge, Stage, Topology
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.trace import Trace

@@ -8,9 +8,11 @@ import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup

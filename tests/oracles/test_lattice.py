@@ -15,9 +15,10 @@ import pytest
 
 from handmade import JUDGES, Highest, Last, Log, Made, Pass, chain
 from sampling import long_but_for
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import EXACTLY_ONCE_OUTPUT, PRECISE, ROLLBACK_CONVERGENT, Guarantee
 from streamproof.harness.core.lattice import implied, ranked
-from streamproof.harness.core.model import Event, Operator, rows_of
+from streamproof.harness.core.operators import Operator, rows_of
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.oracle import Case

@@ -21,8 +21,8 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_REPEATING,
     gap_recovery,
 )
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, events, ms
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.effects import Effect, Input, Receive
 from streamproof.harness.protocol.machine import Slice

@@ -25,7 +25,7 @@ from streamproof.harness.recording.history import (
     FaultMissed,
     FaultStruck,
     History,
-    LifeFailed,
+    IncarnationFailed,
     Placed,
     Proof,
     Stalled,
@@ -49,9 +49,9 @@ def stalled(silent: int | None, why: str = "stall: it has not come to the end of
     return Aborted(Stamp(100 * SECOND), why, silent)
 
 
-def failed(batch: int = 0, *, incarnation: int = 2, disturbed: bool = False) -> LifeFailed:
+def failed(batch: int = 0, *, incarnation: int = 2, disturbed: bool = False) -> IncarnationFailed:
     why = "query 'q' failed: FileExistsError: part"
-    return LifeFailed(Stamp(incarnation), DRIVER, incarnation, batch, why, disturbed)
+    return IncarnationFailed(Stamp(incarnation), DRIVER, incarnation, batch, why, disturbed)
 
 
 def verdict(
@@ -123,7 +123,7 @@ def test_who_fails_at_one_batch_again_and_again_is_in_a_crash_loop_with_its_erro
     ],
     ids=["too seldom", "elsewhere", "under a fault", "a fault in between"],
 )
-def test_what_is_no_crash_loop_is_not_called_one(failures: list[LifeFailed]) -> None:
+def test_what_is_no_crash_loop_is_not_called_one(failures: list[IncarnationFailed]) -> None:
     assert verdict(CRASH, BACK, *failures, stalled(0)).status == "UNKNOWN"
     assert verdict(CRASH, BACK, *failures, END).status == "HOLDS"
 

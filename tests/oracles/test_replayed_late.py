@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.workloads import numbered

@@ -7,6 +7,7 @@ import pytest
 
 from handmade import JUDGES, Draw, Highest, Log, Made, Pass, chain
 from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -19,7 +20,6 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_REPEATING,
     k_safety,
 )
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.spec import Numbering

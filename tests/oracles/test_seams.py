@@ -9,6 +9,7 @@ from simulation import EVERY, addresses, drawn, history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AMNESIA,
     AT_LEAST_ONCE,
@@ -20,9 +21,10 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.history import Drained, FaultStruck, History
 from streamproof.harness.recording.records import Delivered, Kept, Stamped

@@ -7,8 +7,8 @@ import pytest
 
 from handmade import Log, Made, Pass, chain
 from simulation import history_of, scenario_of
+from streamproof.harness.core.events import Event, Value
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PRECISE
-from streamproof.harness.core.model import Event, Value
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.judging.exactness import same_value
 from streamproof.harness.recording.history import History

@@ -16,6 +16,7 @@ from simulation import EVERY
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -23,8 +24,9 @@ from streamproof.harness.core.guarantees import (
     PRECISE,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.running.determinism import beginning, examine
 from streamproof.reference_impls.gap import gap

@@ -9,7 +9,7 @@ from typing import cast
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.mechanism import AtWork
 from streamproof.harness.protocol.operator import OperatorSlice

@@ -16,9 +16,11 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import ExitStatus, InvalidScenario
+from streamproof.harness.core.events import Value
 from streamproof.harness.core.guarantees import gap_recovery
-from streamproof.harness.core.model import Role, Topology, Value, slice_of
 from streamproof.harness.core.quantities import Duration, events, ms
+from streamproof.harness.core.slice_names import slice_of
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached as Passed

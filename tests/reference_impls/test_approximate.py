@@ -16,9 +16,11 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import bounded_error
-from streamproof.harness.core.model import Edge, Event, Operator, Role, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import census

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from streamproof.harness.core.errors import InvalidTopology
-from streamproof.harness.core.model import Event, Stage
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.topology import Stage
 from streamproof.harness.protocol.merging import ChannelRun, Merge, Sequencer, sequencer
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.mechanisms.epochs import EpochBags, Epochs

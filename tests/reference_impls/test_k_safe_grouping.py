@@ -11,8 +11,9 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
-from streamproof.harness.core.model import Edge, Operator, Partitioning, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory

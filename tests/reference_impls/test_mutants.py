@@ -13,7 +13,7 @@ from streamproof import crash, delay, ms
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Role, Topology
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.mutants import mutant_world

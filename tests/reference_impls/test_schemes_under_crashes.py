@@ -14,18 +14,18 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
 from streamproof.harness.core.lattice import implied
-from streamproof.harness.core.model import slice_of
 from streamproof.harness.core.quantities import ms
+from streamproof.harness.core.slice_names import slice_of
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.plans import Successive
-from streamproof.harness.judging.lives import losses
+from streamproof.harness.judging.incarnations import losses
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
 from verdicts_of import JUDGES, run
 
-SINGLE = 20
+SINGLE = 10
 """Addresses at which each case is tried in every run of the tests; the long ones try all."""
 RANDOM_SCHEDULES = 828
 CHUNKS = 12

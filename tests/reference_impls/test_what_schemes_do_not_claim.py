@@ -10,8 +10,8 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import Guarantee
-from streamproof.harness.core.model import slice_of
 from streamproof.harness.core.quantities import Events, seconds
+from streamproof.harness.core.slice_names import slice_of
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules

@@ -11,8 +11,8 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import Claim, SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, InvalidTopology, UnknownName, UserMistake
 from streamproof.harness.core.guarantees import exactly_once
-from streamproof.harness.core.model import Edge, Role, Stage, Topology
 from streamproof.harness.core.quantities import Duration, Events, events, seconds
+from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.protocol.spec import Setup
 from streamproof.reference_impls import SCHEMES

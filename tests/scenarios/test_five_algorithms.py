@@ -15,17 +15,11 @@ from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
+from streamproof.harness.core.events import Event, carried
 from streamproof.harness.core.guarantees import EXACTLY_ONCE, PRECISE, ROLLBACK_CONVERGENT
-from streamproof.harness.core.model import (
-    Event,
-    Operator,
-    Topology,
-    carried,
-    measures_divergence,
-    measures_many,
-    rows_of,
-)
+from streamproof.harness.core.operators import Operator, measures_divergence, measures_many, rows_of
 from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.simulating import simulate

@@ -12,7 +12,7 @@ from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.recording.history import History
 from streamproof.reference_impls.approximate import approximate

@@ -13,18 +13,10 @@ from hypothesis import strategies as st
 
 from simulation import history_of
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.model import (
-    Event,
-    Operator,
-    Output,
-    Role,
-    Topology,
-    carried,
-    channel_name,
-    operator_of,
-    processor_of,
-    rows_of,
-)
+from streamproof.harness.core.events import Event, Output, carried
+from streamproof.harness.core.operators import Operator, processor_of, rows_of
+from streamproof.harness.core.slice_names import channel_name, operator_of
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.records import Offered, Taken

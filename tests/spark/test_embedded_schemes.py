@@ -19,10 +19,12 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.errors import InvalidOperator, Unsupported
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import at_least_once
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.running.run import Finished, run_named, summary

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...core.model import operator_of
+from ...core.slice_names import operator_of
 from ...core.verdicts import Anomaly
 from ...judging.expected import Expected
 from ...judging.reexecution import Reexecution

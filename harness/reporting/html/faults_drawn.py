@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ...core.model import slice_of
 from ...core.schedule import AtTime, Fault
+from ...core.slice_names import slice_of
 from ...judging.recovery import Recovery
 from ...recording.history import FaultHealed, History
 from ...recording.records import Offered

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ...core.errors import InvalidOperator
-from ...core.model import Event, Operator, RandomOperator, operator_of, rows_of
+from ...core.events import Event
+from ...core.operators import Operator, RandomOperator, rows_of
+from ...core.slice_names import operator_of
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
 from .affected import Root, root_of

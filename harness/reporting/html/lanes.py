@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from ...core.model import slice_of
+from ...core.slice_names import slice_of
 from ...core.wording import counted
-from ...judging.lives import in_time, losses
+from ...judging.incarnations import in_time, losses
 from ...judging.recovery import when_caught_up
-from ...recording.history import FaultHealed, FaultStruck, History, LifeFailed, NodeGone, NodeUp, Placed
+from ...recording.history import FaultHealed, FaultStruck, History, IncarnationFailed, NodeGone, NodeUp, Placed
 from ...recording.records import (
     Adopted,
     Changed,
@@ -171,7 +171,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
     for entry in in_time(history):
         if isinstance(entry, Placed):
             placed[entry.actor].append(entry)
-        elif isinstance(entry, LifeFailed):
+        elif isinstance(entry, IncarnationFailed):
             said = f"{entry.actor}#{entry.incarnation} failed: {entry.why}"
             failed[entry.actor].append(LaneSign(Sign.FAILED, entry.stamp.at, said))
         elif isinstance(entry, FaultStruck) and not entry.bite.gone and entry.bite.bit:

@@ -20,7 +20,7 @@ from ...recording.history import (
     FaultMissed,
     FaultStruck,
     History,
-    LifeFailed,
+    IncarnationFailed,
     NodeGone,
     NodeUp,
     Placed,
@@ -297,7 +297,7 @@ def _said(entry: TimelineEntry) -> str:
             return f"{entry.node} is up"
         case Placed():
             return f"{entry.actor}#{entry.incarnation} is placed on {entry.node}"
-        case LifeFailed():
+        case IncarnationFailed():
             return f"{entry.actor}#{entry.incarnation} failed: {entry.why}"
         case Drained():
             return "drained: the end of the input has passed through everything"

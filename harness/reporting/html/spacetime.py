@@ -16,8 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from ...core.model import Role, channel_name, slice_of
-from ...judging.lives import in_time, losses
+from ...core.slice_names import channel_name, slice_of
+from ...core.topology import Role
+from ...judging.incarnations import in_time, losses
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
 from ...recording.history import FaultHealed, FaultStruck, History, NodeGone, Placed

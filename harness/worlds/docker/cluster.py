@@ -23,7 +23,7 @@ from ...install.spark_choice import chosen_spark, chosen_version
 from ..embedded.cluster import check_subject, deploy_subject, settings_profile
 from ..spark.control.nodes import OTHER_NODES
 from ..spark.control.warm import WarmCluster
-from ..spark.queries.lives import MOST_EXECUTORS, STANDBYS, executors_needed
+from ..spark.queries.driver_incarnations import MOST_EXECUTORS, STANDBYS, executors_needed
 from . import image
 from .code import code_under_test
 from .engine import connect

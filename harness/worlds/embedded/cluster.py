@@ -21,7 +21,7 @@ from ...install.settings import profile_settings
 from ...install.spark_choice import check_packages, chosen_spark
 from ..spark.control.nodes import OTHER_NODES, Nodes
 from ..spark.queries.deployment import deploy_query
-from ..spark.queries.lives import executors_needed
+from ..spark.queries.driver_incarnations import executors_needed
 from ..spark.queries.points import check_points
 from ..spark.schemes.deployment import deploy_scheme
 from .options import EmbeddedOptions

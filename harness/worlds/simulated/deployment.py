@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ...contracts.cluster import Live, Run
 from ...contracts.subject import SchemeSubject
-from ...core.model import Role
 from ...core.quantities import Duration
 from ...core.schedule import Fault
+from ...core.topology import Role
 from ...protocol.controller import Controller
 from ...protocol.making import store_within
 from ...protocol.stores import CheckpointStore, MemoryStore

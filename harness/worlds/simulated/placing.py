@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.model import replica_name
+from ...core.slice_names import replica_name
 from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.directory import Directory, Told
 from ...protocol.effects import Gone, Input, Promote, Reroute, RestartAll, Start, Stopped

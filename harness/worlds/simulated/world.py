@@ -15,10 +15,12 @@ from typing import Any, Final
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
 from ...core.costs import Costs
-from ...core.model import Event, Role, operator_of, replica_name, slice_of
+from ...core.events import Event
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.schedule import Fault
+from ...core.slice_names import operator_of, replica_name, slice_of
+from ...core.topology import Role
 from ...protocol.controller import Controller
 from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.effects import Fire, Inspect, Reroute, Timer

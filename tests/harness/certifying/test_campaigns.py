@@ -33,7 +33,7 @@ from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
-from streamproof.harness.certifying.waiting import LifeStates, Waiting
+from streamproof.harness.certifying.waiting import AttemptStates, Waiting
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core import signs
@@ -193,12 +193,12 @@ def test_what_only_the_first_recovery_worker_can_recover_from_it_does(
 
     wanted = recoveries("one")
     install(monkeypatch, tmp_path, workers=2)
-    passed = LifeStates.passed
+    passed = AttemptStates.passed
 
-    def not_in_the_second(states: LifeStates, waiting: Waiting) -> Passed | None:
+    def not_in_the_second(states: AttemptStates, waiting: Waiting) -> Passed | None:
         return passed(states, waiting) if states.life.actor != REFERENCES[1] else None
 
-    monkeypatch.setattr(LifeStates, "passed", not_in_the_second)
+    monkeypatch.setattr(AttemptStates, "passed", not_in_the_second)
     assert recoveries("two") == wanted
 
 
@@ -807,7 +807,7 @@ def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
 def test_a_stream_that_never_ends_is_the_querys_own_mistake(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(reference_runs, "LIFE_SECONDS", 0.3)
+    monkeypatch.setattr(reference_runs, "ATTEMPT_SECONDS", 0.3)
     with pytest.raises(InvalidOperator, match=r"does not come to the end of its input without any fault: waited 0.3 s"):
         certify(toy(Does.NEVER_ENDS))
     assert not (tmp_path / "certificate").exists()

@@ -31,7 +31,7 @@ from streamproof.harness.core.errors import (
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Status
 from streamproof.scenarios.workloads import words
-from toy_spark import Does, ToyCluster, ToyLife, install, toy
+from toy_spark import Does, ToyAttempt, ToyCluster, install, toy
 
 WORKLOAD = words(events=30)
 DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
@@ -297,8 +297,8 @@ def test_what_gives_something_else_without_failures_leaves_nothing_to_judge(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certify(folder, toy(Does.BY_ID), Budget(runs=3, kills=0))
-    table = ToyLife._table
-    monkeypatch.setattr(ToyLife, "_table", lambda life: {**table(life), '{"seq":99,"when":0}': 1})
+    table = ToyAttempt._table
+    monkeypatch.setattr(ToyAttempt, "_table", lambda life: {**table(life), '{"seq":99,"when":0}': 1})
     certificate = go_on(folder, toy(Does.BY_ID)).certificate
     assert "it gives something else than in the earlier part of the campaign" in certificate.unjudgeable
     assert '{"seq":99,"when":0}' in certificate.unjudgeable

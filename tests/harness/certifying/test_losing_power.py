@@ -14,7 +14,7 @@ from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.certifying.losing_power import ByLoss, plan_losses, terms_of
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.profile import Profile
-from streamproof.harness.certifying.waiting import LifeStates
+from streamproof.harness.certifying.waiting import AttemptStates
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.guarantees import at_least_once, exactly_once, survives_power_loss
@@ -127,7 +127,7 @@ def test_two_recovery_workers_find_each_others_losses_though_their_files_are_cal
     workers, lives = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
     profile = Profile(tuple(lives[0].passed), {0: ("first",)}, False, False)
     losses = plan_losses(profile, workers, lives, [EXT4, SYNCED, exactly_once()], True)
-    other = LifeStates(losses.lives[1])
+    other = AttemptStates(losses.lives[1])
     assert losses.waiting
     assert all(other.passed(one) is not None for one in losses.waiting)
     assert len({one.crash for one in losses.waiting}) == len(losses.waiting)
@@ -139,7 +139,7 @@ def test_they_are_planned_where_something_is_made_to_count_and_a_sinks_contents_
     profile = Profile(tuple(life.passed), {0: ("first",)}, False, False)
     losses = plan_losses(profile, [worker], [life], [EXT4], True)  # type: ignore[list-item]
     assert {one.crash.key.partition(" ")[0] for one in losses.waiting} == {"0/rename"}
-    groups = sorted(LifeStates(losses.lives[0]).groups(losses.waiting), key=ByLoss(losses))
+    groups = sorted(AttemptStates(losses.lives[0]).groups(losses.waiting), key=ByLoss(losses))
     first, last = groups[0][0].crash, groups[-1][0].crash
     assert first.lost is not None
     assert last.lost is not None

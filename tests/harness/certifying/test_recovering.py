@@ -23,14 +23,14 @@ from streamproof.harness.certifying.recovering import (
 )
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
-from streamproof.harness.certifying.waiting import LifeStates
+from streamproof.harness.certifying.waiting import AttemptStates
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Named
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.core.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import recovers
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.references import REFERENCES, SINK, row_number
@@ -332,7 +332,7 @@ def test_references_that_disagree_say_nothing_of_a_recovery(tmp_path: Path) -> N
 def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_one(tmp_path: Path) -> None:
     group = [BEFORE_SINK, died_at(Point.TASK_END, Side.AFTER, 1)]
     one, other = (crashed.passed[0] for crashed in group)
-    assert LifeStates(REFERENCE_LIVES[0]).same(one, other)
+    assert AttemptStates(REFERENCE_LIVES[0]).same(one, other)
     life = recovered({1: BATCHES[1], 2: BATCHES[2]})
     written(tmp_path / "run", group[0], life, group)
     for crashed in group:
@@ -343,7 +343,7 @@ def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_on
 
 
 def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_group() -> None:
-    states = LifeStates(REFERENCE_LIVES[0])
+    states = AttemptStates(REFERENCE_LIVES[0])
     (passed,), (after,) = BEFORE_SINK.passed, AFTER_SINK.passed
     assert not states.same(passed, after)
     later = replace(passed, state=CrashState((StateEntry("/sink", None), StateEntry("/sink/part-0", "abc"))))

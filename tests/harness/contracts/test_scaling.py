@@ -15,8 +15,8 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import gap_recovery
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, Events, events
+from streamproof.harness.core.topology import Role
 from streamproof.harness.exploration.counterexample import load_counterexample, scenario_of
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery

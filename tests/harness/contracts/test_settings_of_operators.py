@@ -10,8 +10,8 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.protocol.manager import Speaking

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.core import model
-from streamproof.harness.core.model import Event, Operator, Output, copy_of
+from streamproof.harness.core import operator_copies
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operator_copies import copy_of
+from streamproof.harness.core.operators import Operator
 
 
 class Plain(Operator[None]):
@@ -91,7 +93,7 @@ def test_what_holds_plain_attributes_alone_costs_no_deepcopy(monkeypatch: pytest
         asked.append(one)
         return deepcopy(one)
 
-    monkeypatch.setattr(model, "deepcopy", counted)
+    monkeypatch.setattr(operator_copies, "deepcopy", counted)
     copy_of(Plain())
     assert asked == []
     copy_of(Listing())

@@ -7,20 +7,9 @@ from typing import Any
 import pytest
 
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
-from streamproof.harness.core.model import (
-    Edge,
-    Event,
-    Operator,
-    Output,
-    Partitioning,
-    Role,
-    Stage,
-    Topology,
-    Value,
-    backs_up_partly,
-    measures_divergence,
-    measures_many,
-)
+from streamproof.harness.core.events import Event, Output, Value
+from streamproof.harness.core.operators import Operator, backs_up_partly, measures_divergence, measures_many
+from streamproof.harness.core.topology import Edge, Partitioning, Role, Stage, Topology
 from streamproof.scenarios.random_draws import DrawNumber
 from streamproof.scenarios.trace import Relay, trace
 

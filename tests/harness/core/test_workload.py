@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.workload import Workload
 from streamproof.scenarios.workloads import numbered, text
 

@@ -22,10 +22,12 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.costs import Costs
 from streamproof.harness.core.errors import InvalidOperator
-from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial, untimed_crash
 from streamproof.harness.exploration.branching import TracedRun, Trunk

@@ -33,10 +33,11 @@ from streamproof.harness.core.errors import (
     UnknownName,
     Unsupported,
 )
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import recovers_within
-from streamproof.harness.core.model import Event, Output, Role
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached

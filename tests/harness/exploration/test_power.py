@@ -11,7 +11,7 @@ import pytest
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import at_most_once, gap_recovery
-from streamproof.harness.core.model import Role
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import power
 from streamproof.harness.exploration.exploring import Explored, explore

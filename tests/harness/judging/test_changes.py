@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamproof.harness.core.errors import InvalidScenario
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging.changes import in_order, most_unprotected
 from streamproof.harness.protocol.merging import ChannelRun, sequencer
 from streamproof.harness.recording.records import Changed

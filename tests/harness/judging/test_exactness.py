@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.core.model import Event, Value
+from streamproof.harness.core.events import Event, Value
 from streamproof.harness.judging.exactness import same_contents, same_rows
 
 

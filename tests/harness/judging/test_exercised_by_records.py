@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging.exercised import Activity, SubjectShape, exercised, killed_somebody
 from streamproof.harness.recording.history import Bite, FaultStruck, History, Placed, Stamp
 from streamproof.harness.recording.records import (

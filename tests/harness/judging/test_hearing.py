@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging.hearing import Hearing
 from streamproof.harness.judging.packed import packed_events, packed_tuples
 from streamproof.harness.judging.reruns import Derivation, Emissions, Rerun, Stretch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging.inputs import Inputs
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped

@@ -7,8 +7,8 @@ import pytest
 from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.model import Edge, Stage, Topology
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered
 from streamproof.reference_impls.amnesia import amnesia

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from query_histories import Given, Row, counts, kept, query_history, statuses, struck
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -20,7 +21,6 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.core.model import Event
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape

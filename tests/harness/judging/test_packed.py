@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging import packed
 from streamproof.harness.judging.codes import NONE, coded
 from streamproof.harness.judging.columns import numbers_of, pack

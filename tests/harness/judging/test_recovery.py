@@ -10,7 +10,7 @@ from handmade import Log, Made, chain
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.core.schedule import checkpoint, recovery
-from streamproof.harness.judging.lives import losses
+from streamproof.harness.judging.incarnations import losses
 from streamproof.harness.judging.proven_faults import Faults
 from streamproof.harness.judging.recovery import recoveries
 from streamproof.harness.recording.history import (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -17,7 +18,6 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_REPEATING,
     Guarantee,
 )
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Anomaly, Tally
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, judge_each

@@ -10,6 +10,7 @@ import pytest
 
 from query_histories import Row, counts, kept, query_history, statuses, struck
 from streamproof.harness.core.errors import InvalidHistory
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -18,7 +19,6 @@ from streamproof.harness.core.guarantees import (
     PRECISE,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import SAMPLE
 from streamproof.harness.judging.references import BATCH_JOB, DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape

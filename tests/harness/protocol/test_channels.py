@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.protocol.channels import OutputChannel
 from streamproof.harness.protocol.effects import Gone
 from streamproof.harness.protocol.machine import Machine

@@ -25,8 +25,9 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
-from streamproof.harness.core.model import Role, slice_of
 from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.slice_names import slice_of
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from streamproof.harness.core.errors import OwnFailure
-from streamproof.harness.core.model import Role
+from streamproof.harness.core.topology import Role
 from streamproof.harness.protocol.directory import Directory, Told
 from streamproof.harness.protocol.making import Feed, make_slice
 from streamproof.reference_impls.passive_replication import passive_replication

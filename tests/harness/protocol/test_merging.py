@@ -17,8 +17,9 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidTopology, UnknownName
-from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events as of
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.protocol.merging import ALWAYS, ChannelRun, Merge, Sequencer, end_of, epoch_of, sequencer
 from streamproof.harness.recording.records import Taken

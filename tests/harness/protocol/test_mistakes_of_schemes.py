@@ -24,8 +24,9 @@ from streamproof.harness.core.errors import (
     OwnFailure,
     UsersCodeFailed,
 )
-from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from shuttle import Shuttle
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Event, Topology
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.protocol.effects import Effect, Gone, Note, Promote, Ready, Receive, Reroute, Send, Start
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Open, Replay, Replayed
 from streamproof.harness.protocol.operator import NUMBER, STATE, VECTOR, OperatorSlice, Vector

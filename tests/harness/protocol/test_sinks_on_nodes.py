@@ -15,9 +15,10 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import InvalidScenario
-from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Role
 from streamproof.harness.judging.exercised import Activity
 from streamproof.harness.protocol.effects import Durable, Effect, Note, Persist, Receive, Reroute, Send, Start
 from streamproof.harness.protocol.making import make_machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events
 from streamproof.harness.protocol.effects import (
     Durable,

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, Items
 from streamproof.harness.protocol.operator import STATE, VECTOR, Vector
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore

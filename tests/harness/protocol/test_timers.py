@@ -15,10 +15,12 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology, StreamproofError
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once, replicas_agree
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status
 from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.judging.told_by_clock import find_told

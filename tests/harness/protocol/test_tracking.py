@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.protocol.effects import Effect, Fire, Gone, Note, Receive, Reroute, Send, SetTimer, Start
 from streamproof.harness.protocol.messages import Batch, Open, Replayed, Silence

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from resealing import seal_anew
 from streamproof.harness.core.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.recording import sealed
 from streamproof.harness.recording.framed import FramedRecords
 from streamproof.harness.recording.frames import FrameWriter, read_frames

@@ -13,8 +13,10 @@ from simulation import EVERY, history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import ExitStatus, InvalidOperator
-from streamproof.harness.core.model import Edge, Event, Operator, Partitioning, Stage, Topology
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.schedule import Fault, checkpoint
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.frames import FrameWriter, read_frames
 from streamproof.harness.recording.records import Delivered, Kept

@@ -17,10 +17,11 @@ import pytest
 from handmade import Draw, Highest, Last, Log, Pass, chain
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core import model
+from streamproof.harness.core import operators
 from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once
-from streamproof.harness.core.model import Event, Operator, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import History
@@ -209,8 +210,8 @@ def test_the_first_differing_output_is_told() -> None:
 
 def test_honest_ones_are_not_suspected() -> None:
     assert examine(chain(*HONEST[:3]), OFFERED) == Determinism()
-    for operators in (HONEST[3:4], HONEST[4:5], HONEST[5:7], HONEST[7:]):
-        assert examine(chain(*operators), OFFERED) == Determinism()
+    for those in (HONEST[3:4], HONEST[4:5], HONEST[5:7], HONEST[7:]):
+        assert examine(chain(*those), OFFERED) == Determinism()
 
 
 def test_an_operator_goes_on_with_the_state_and_the_draws_of_another() -> None:
@@ -233,8 +234,8 @@ def test_what_no_other_process_can_have_is_executed_here_and_that_is_said(monkey
         pass
 
     # In a module that every process has, by a name that none of them knows.
-    Unknown.__module__, Unknown.__qualname__ = "streamproof.harness.core.model", "Unknown"
-    monkeypatch.setattr(model, "Unknown", Unknown, raising=False)
+    Unknown.__module__, Unknown.__qualname__ = "streamproof.harness.core.operators", "Unknown"
+    monkeypatch.setattr(operators, "Unknown", Unknown, raising=False)
     found = examine(chain(Unknown()), OFFERED)
     assert found.differs == ""
     assert "cannot be executed in another process (AttributeError" in found.unchecked
@@ -251,7 +252,7 @@ def test_a_class_of_a_function_goes_along() -> None:
 SCENARIO = """
 import random
 from streamproof import Operator, Scenario, Stage, Topology, events, exactly_once, at_least_once
-from streamproof.harness.core.model import Edge
+from streamproof.harness.core.topology import Edge
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from certified import JUDGES
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import Guarantee, at_least_once, exactly_once
-from streamproof.harness.core.model import Event
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, row_number
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.recording.history import (
@@ -16,7 +16,7 @@ from streamproof.harness.recording.history import (
     Drained,
     FaultStruck,
     History,
-    LifeFailed,
+    IncarnationFailed,
     Placed,
     Proof,
     Stamp,
@@ -90,7 +90,7 @@ def judged(
         timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
     for batch, rows in new.items():
         note(delivered(SINK, batch, rows, number))
-    timeline += [LifeFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
+    timeline += [IncarnationFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
     if gave_up:
         timeline.append(Aborted(Stamp(90), gave_up, silent))
     else:

@@ -25,8 +25,8 @@ from streamproof.harness.core.errors import (
     Unsupported,
     UserMistake,
 )
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import exactly_once_output
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 
 from ....contracts.injection import Link, Machines, Part
-from ....core.model import slice_of
 from ....core.places import numbered_workers
 from ....core.quantities import Duration
+from ....core.slice_names import slice_of
 from ....recording.history import Bite, Proof
 from .crash_loop import CrashLoop
 from .disturbances import (

@@ -22,9 +22,9 @@ from ....contracts.injection import FaultKind
 from ....core import errors
 from ....core.addresses import Address, Moment
 from ....core.errors import OwnFailure, StorageRefused, StreamproofError
-from ....core.model import replica_name
 from ....core.quantities import Duration
 from ....core.schedule import Fault
+from ....core.slice_names import replica_name
 from ....core.wire import Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.controller import Controller, Strike
 from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed

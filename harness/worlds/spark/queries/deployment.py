@@ -41,7 +41,7 @@ from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.inside_spark.listener import HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ....judging.references import REFERENCES, SINK
-from ....recording.history import Drained, LifeFailed, Proof
+from ....recording.history import Drained, IncarnationFailed, Proof
 from ....recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
 from ..control.deployments import ended_by_itself, watched
 from ..control.log_tails import log_tail
@@ -49,8 +49,16 @@ from ..control.machines import ClusterMachines, Striking
 from ..control.nodes import LOOPBACK, Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go, SparkRuns
 from ..control.run_server import RunServer, from_afar
+from .driver_incarnations import (
+    REFERENCE_DRIVER,
+    DriverIncarnation,
+    Launcher,
+    committed,
+    last_planned_batch,
+    standbys,
+    successions,
+)
 from .failures import QueryFailures
-from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, last_planned_batch, standbys, successions
 from .machines import QueryMachines
 from .points import PointWatch
 from .stacks import still_running
@@ -320,7 +328,7 @@ class QueryDeployment:
 
     async def _lost(self) -> bool:
         """Whether a fault has touched the life that is over, or it has said how it failed."""
-        known = self._touched() or self._failures.in_this_life
+        known = self._touched() or self._failures.in_this_incarnation
         if known:
             self.server.node_seen(self._life.node, False, time.monotonic_ns())
         return known
@@ -354,13 +362,13 @@ class QueryDeployment:
             life.go.set()
         # First it is known, then it is started: it can speak at once.
         self._become(life, now)
-        self._launcher.start_life(life, stands_by=False)
+        self._launcher.start_incarnation(life, stands_by=False)
 
     def _become(self, life: DriverIncarnation, when: int) -> None:
         """From now on this life is the judged one."""
         self._lives[life.incarnation] = life
         self._down = False
-        self._failures.begin_life()
+        self._failures.begin_incarnation()
         self._launched = when
         self._incarnation = life.incarnation
 
@@ -383,7 +391,7 @@ class QueryDeployment:
             life = DriverIncarnation(number, f"{DRIVER}-{number}", time.monotonic_ns())
             self._lives[number] = life
             self._standbys.append(life)
-            self._launcher.start_life(life, stands_by=True)
+            self._launcher.start_incarnation(life, stands_by=True)
 
     def _dismiss(self, place: int) -> None:
         """End those that stand by, from this one on: their numbers are to be had again."""
@@ -612,9 +620,9 @@ class QueryDeployment:
         else:
             self.server.fail(error)
 
-    def _note_failure(self, error: StreamproofError, disturbed: bool) -> LifeFailed:
+    def _note_failure(self, error: StreamproofError, disturbed: bool) -> IncarnationFailed:
         stamp, batch = self.server.clock.stamp(), last_planned_batch(self._checkpoint)
-        failed = LifeFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
+        failed = IncarnationFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
         self._run.recorder.log(failed)
         return failed
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ....contracts.query import SOURCE, Query, without_values
 from ....core.addresses import Address, Point, Side
 from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
-from ....core.model import Event
+from ....core.events import Event
 from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import followed, noticed

@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     UserDefinedType,
 )
 
-from ....core.model import Value
+from ....core.events import Value
 from ....judging.shapes import text_of
 
 if TYPE_CHECKING:

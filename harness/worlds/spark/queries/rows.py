@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....contracts.query import Query
 from ....core.errors import InvalidOperator
-from ....core.model import Event, Value
+from ....core.events import Event, Value
 from ....judging import shapes
 from ....judging.references import row_number
 from ....judging.shapes import keyed

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ....core.addresses import Moment
-from ....core.model import Event
+from ....core.events import Event
 from ....core.wire import Endpoint
 from ....install.event_source import CLASS, source_jar
 from ....install.machine import Spark, find_java

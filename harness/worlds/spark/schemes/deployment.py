@@ -21,9 +21,10 @@ from ....contracts.subject import SchemeSubject
 from ....core.addresses import Address
 from ....core.carriers import OF_LINKS, STORE_VOLUME, TOXIPROXY
 from ....core.errors import DeadlinePassed, OwnFailure, StorageRefused, Unsupported
-from ....core.model import Role, operator_of, replica_name, slice_of
 from ....core.quantities import Duration
 from ....core.signs import Signs
+from ....core.slice_names import operator_of, replica_name, slice_of
+from ....core.topology import Role
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
 from ....protocol.effects import RestartAll

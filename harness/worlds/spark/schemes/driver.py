@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 
 from ....core.errors import StreamproofError
-from ....core.model import Role
+from ....core.topology import Role
 from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.manager import (
     Announce,

@@ -18,10 +18,10 @@ from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.costs import Costs, described_costs
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import recovers_within
-from streamproof.harness.core.model import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration, events, ms
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.judging.recovery import Recovery, recoveries

@@ -11,8 +11,8 @@ from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import ms
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.recording.history import FaultStruck, History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Offered, Opened, Taken

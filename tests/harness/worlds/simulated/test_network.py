@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from streamproof.harness.core.errors import InvalidScenario
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
 from streamproof.harness.worlds.simulated.disk import Disks
 from streamproof.harness.worlds.simulated.event_queue import EventQueue

@@ -12,8 +12,8 @@ import remembering
 from streamproof import crash, events
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.protocol.mechanism import Mechanism
 from streamproof.harness.recording.history import FaultStruck, History, Remembered

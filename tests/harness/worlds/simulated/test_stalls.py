@@ -27,8 +27,8 @@ from streamproof.harness.core.guarantees import (
     Guarantee,
 )
 from streamproof.harness.core.lattice import implied
-from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.effects import Effect, Input, Send
 from streamproof.harness.protocol.machine import Slice

@@ -20,9 +20,12 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
-from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Role, Stage, Topology, slice_of
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.slice_names import slice_of
+from streamproof.harness.core.topology import Edge, Partitioning, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.core.workload import Workload

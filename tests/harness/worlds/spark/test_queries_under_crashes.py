@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from query_histories import Given, Row, query_history, statuses, struck
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -24,7 +25,6 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.core.model import Event
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
 from streamproof.harness.recording.history import History
 

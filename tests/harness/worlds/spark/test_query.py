@@ -25,8 +25,8 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import Claim, claimed
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.core.waiting import wait_until
@@ -34,7 +34,7 @@ from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.recording.history import LifeFailed, Proof
+from streamproof.harness.recording.history import IncarnationFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.running.run import check_scenario
@@ -45,7 +45,7 @@ from streamproof.harness.worlds.spark.control.nodes import Driver
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Failed
 from streamproof.harness.worlds.spark.queries import points
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
-from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation
+from streamproof.harness.worlds.spark.queries.driver_incarnations import DriverIncarnation
 from streamproof.harness.worlds.spark.queries.python_source import EventReader
 from streamproof.harness.worlds.spark.queries.rows import canonical_rows
 from streamproof.harness.worlds.spark.queries.source import SourcePlan, write_events
@@ -387,7 +387,7 @@ def test_a_process_that_ends_by_itself_after_a_fault_is_a_query_that_failed(
         deployment._lives[0] = DriverIncarnation(0, "driver", 0, cast(Driver, EndedDriver(status, log)), ready=ready)
         assert server.call(deployment._ended_by_itself()) is failed
         assert server.failure is None
-    failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
+    failures = [entry for entry in recorder.timeline if isinstance(entry, IncarnationFailed)]
     assert len(failures) == failed
     assert all("its process ended with status 3; its log ends:\nSegmentation fault" in one.why for one in failures)
 
@@ -414,7 +414,7 @@ def test_a_query_that_fails_again_and_again_when_nothing_disturbs_it_does_not_re
         assert deployment.server.failure is None
         assert not deployment.drained(seconds(60))
         recorder = cast(MemoryRecorder, deployment._run.recorder)
-        failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
+        failures = [entry for entry in recorder.timeline if isinstance(entry, IncarnationFailed)]
         assert [(one.batch, one.disturbed) for one in failures] == [(-1, False)] * ATTEMPTS
         assert deployment.waiting_for().endswith(
             "the query failed again when no fault disturbed it any more: query 'q' failed: boo"

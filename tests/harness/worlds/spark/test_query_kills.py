@@ -25,8 +25,8 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import exactly_once
-from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.waiting import wait_until
@@ -41,7 +41,12 @@ from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
 from streamproof.harness.worlds.spark.control.run_server import _Span
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
-from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation, executors_needed, standbys, successions
+from streamproof.harness.worlds.spark.queries.driver_incarnations import (
+    DriverIncarnation,
+    executors_needed,
+    standbys,
+    successions,
+)
 from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count

@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 from query_histories import Given, query_history
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import InvalidOperator
-from streamproof.harness.core.model import Event
+from streamproof.harness.core.events import Event
 from streamproof.harness.judging.collation import seen
 from streamproof.harness.judging.exactness import same_value
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of_row, collate_references

@@ -13,7 +13,8 @@ from functools import cached_property
 from operator import is_, sub
 from typing import Any, Final
 
-from ..core.model import Event, operator_of
+from ..core.events import Event
+from ..core.slice_names import operator_of
 from ..protocol.spec import SliceSpec
 from .exactness import same_events
 from .processing import blank_rerun, emissions_of, execute
@@ -24,7 +25,7 @@ _EXAMINED_AGAIN: Final = 16
 """One of so many: a search passes thousands."""
 
 
-class KnownLife:
+class KnownIncarnation:
     """A life that began blank, of an operator that draws nothing by chance, in one stretch and without epochs."""
 
     def __init__(self, spec: SliceSpec, rerun: Rerun, events: Sequence[Event]) -> None:
@@ -108,7 +109,7 @@ class KnownLife:
 class Along:
     """How far a life has done what a known one did."""
 
-    known: KnownLife
+    known: KnownIncarnation
     since: int
     """After how many events of the known one it began."""
     at: int

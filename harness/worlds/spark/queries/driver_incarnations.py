@@ -20,7 +20,7 @@ from ....contracts.query import Query, RunFolders
 from ....contracts.scenario import Scenario
 from ....core.addresses import DRIVER, Moment
 from ....core.errors import StorageFailed
-from ....core.model import Event
+from ....core.events import Event
 from ....core.schedule import Fault
 from ....crash_points.inside_spark.versions import supported
 from ....crash_points.outside.relay import StoreRelay
@@ -156,7 +156,7 @@ class Launcher:
         runs = tuple(self._run_of(life.node, actor, actor, life.incarnation) for actor in REFERENCES)
         life.process = self._start(self._plan(life.node, life.incarnation, runs), watched=False)
 
-    def start_life(self, life: DriverIncarnation, stands_by: bool) -> None:
+    def start_incarnation(self, life: DriverIncarnation, stands_by: bool) -> None:
         """Start the judged driver's next incarnation, which waits to be told to begin."""
         node, incarnation = life.node, life.incarnation
         armed = None if self._run.passed is not None else self._server.armed

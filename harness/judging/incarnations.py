@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.model import slice_of
+from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
 
 
@@ -20,24 +20,24 @@ def in_time(history: History) -> list[TimelineEntry]:
 def losses(history: History) -> Mapping[tuple[str, int], int]:
     """(slice, incarnation) -> when it was lost: its node was gone, or was declared lost, which may still be there, or
     another took its place."""
-    return _lives(history)[0]
+    return _incarnations(history)[0]
 
 
 def still_there(history: History) -> frozenset[tuple[str, int]]:
     """(slice, incarnation) of those that were placed and not lost."""
-    return frozenset((slice_of(actor), placed.incarnation) for actor, placed in _lives(history)[1].items())
+    return frozenset((slice_of(actor), placed.incarnation) for actor, placed in _incarnations(history)[1].items())
 
 
-def _lives(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
+def _incarnations(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
     """What was lost when, and what runs at the end. Several ask for that; a run that goes on has more the next time."""
-    asked = (_found_lives, len(history.timeline))
+    asked = (_found_incarnations, len(history.timeline))
     if asked not in history.known:
-        history.known[asked] = _found_lives(history)
+        history.known[asked] = _found_incarnations(history)
     found: tuple[dict[tuple[str, int], int], dict[str, Placed]] = history.known[asked]
     return found
 
 
-def _found_lives(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
+def _found_incarnations(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Placed]]:
     found: dict[tuple[str, int], int] = {}
     running: dict[str, Placed] = {}
     nodes: dict[str, set[str]] = {}

@@ -13,10 +13,12 @@ from simulation import CASES, drawn, history_of, scenario_of, subject_of
 from streamproof import checkpoint, crash, ms
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.model import Event, Operator, Output, Role, Stage, Topology
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.topology import Role, Stage, Topology
 from streamproof.harness.judging import processing
-from streamproof.harness.judging.known_lives import Along, KnownLife
+from streamproof.harness.judging.known_incarnations import Along, KnownIncarnation
 from streamproof.harness.judging.reexecution import Reexecution
 from streamproof.harness.judging.reruns import Derivation, Rerun
 from streamproof.harness.judging.tolerance import until
@@ -78,7 +80,7 @@ def known(event: Event) -> Along:
     spec = next(one for one in subject_of("amnesia/trace-numbered").specs if one.role is Role.OPERATOR)
     rerun = Rerun(spec.slice_id, 1, 0, [], 1, None, 0)
     rerun.took.append((event.source, event.seq))
-    return Along(KnownLife(spec, rerun, [event]), 0, 0)
+    return Along(KnownIncarnation(spec, rerun, [event]), 0, 0)
 
 
 def test_equal_events_are_not_taken_for_known_where_they_say_something_else() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from streamproof.harness.judging.lives import losses, still_there
+from streamproof.harness.judging.incarnations import losses, still_there
 from streamproof.harness.recording.history import Bite, FaultStruck, History, NodeGone, Placed, Stamp, TimelineEntry
 
 
