@@ -30,7 +30,16 @@ from verdicts_of import run
 
 REGISTRY = Registry()
 MOST = 1_500
-"""Schedules that a mutant may survive; the one that takes longest needs a fraction of them."""
+"""Schedules that a mutant may survive."""
+RARELY_SHOWN = {
+    "active-standby-syncing-without-listeners",
+    "active-standby-without-output-log",
+    "approximate-not-halving",
+    "approximate-spread-as-in-the-paper",
+    "passive-replication-without-fenced-store",
+}
+"""These take more than 500 schedules, which is searched for in the long tests; that the run which was found once shows
+them is among the golden histories."""
 
 
 def scenario_of(mutant: BrokenScheme) -> Scenario:
@@ -42,7 +51,10 @@ def scenario_of(mutant: BrokenScheme) -> Scenario:
     return Scenario(mutant.make(topology, EVERY), workload)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(one, marks=[pytest.mark.long] * (one.name in RARELY_SHOWN), id=one.name) for one in MUTANTS],
+)
 def test_every_mutant_is_caught_by_its_anomaly(
     mutant: BrokenScheme, record_property: Callable[[str, object], None]
 ) -> None:
@@ -110,3 +122,4 @@ def _scheme_of(mutant: BrokenScheme) -> str:
 def test_mutants_have_names_of_their_own() -> None:
     names = [mutant.name for mutant in MUTANTS]
     assert len(set(names)) == len(names)
+    assert set(names) > RARELY_SHOWN
