@@ -36,6 +36,7 @@ RARELY_SHOWN = {
     "active-standby-without-output-log",
     "approximate-not-halving",
     "approximate-spread-as-in-the-paper",
+    "gap-by-load-forgetting-its-interval",
     "passive-replication-without-fenced-store",
 }
 """These take more than 500 schedules, which is searched for in the long tests; that the run which was found once shows
