@@ -25,6 +25,7 @@ pytestmark = pytest.mark.spark
 PLACE = "adjuster change chain-1@1"
 
 
+@pytest.mark.long
 def test_replicas_and_who_joins_them_take_changes_at_one_place_though_the_adjuster_dies_too(tmp_path: Path) -> None:
     """Where it has decided on a change, and that is not durable; with the slices on its node."""
     scenario = Scenario(

@@ -109,6 +109,7 @@ def test_a_sink_recovers_from_every_crash_state(name: str, points: int, tmp_path
     assert len({trial.folder for trial in certificate.trials}) < len(certificate.plan) / 2
 
 
+@pytest.mark.long
 def test_appending_blindly_is_violated_and_the_smallest_schedule_says_how(tmp_path: Path) -> None:
     one = small("blind-append")
     found = certified(one, tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, runs=20))

@@ -55,6 +55,7 @@ def _after(finished: Finished, struck: FaultStruck) -> list[NodeGone | NodeUp | 
     return [entry for entry in timeline[place:] if isinstance(entry, NodeGone | NodeUp | Placed)]
 
 
+@pytest.mark.long
 def test_all_slices_go_with_their_driver_and_recover_also_when_it_dies_again_meanwhile(tmp_path: Path) -> None:
     faults = [crash("driver").after(seconds(1)), crash("driver").at(recovery("count-0").started)]
     # Input is still to come when the first slice is back: none must be through before the second crash.

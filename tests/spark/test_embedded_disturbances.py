@@ -92,6 +92,7 @@ def test_what_is_sent_into_a_cut_link_gets_through_once_it_heals(tmp_path: Path)
     assert not any(isinstance(entry, NodeGone) for entry in finished.history.timeline)
 
 
+@pytest.mark.long
 def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(tmp_path: Path) -> None:
     finished, _, healed = _run(loss("split-0", "count-0").after(seconds(0.3)), 2_000, tmp_path / "run")
 

@@ -106,6 +106,7 @@ def test_schemes_without_replay_lose_what_their_claim_allows(
     assert statuses == {claim: "HOLDS", "at-least-once": "VIOLATED"}
 
 
+@pytest.mark.long
 def test_neighbours_that_crash_at_once_after_some_time_recover_precisely(tmp_path: Path) -> None:
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
     fault = crash("split-0", "count-1").after(seconds(0.3))

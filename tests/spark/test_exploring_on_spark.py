@@ -92,6 +92,7 @@ def test_it_finds_what_a_search_on_this_machine_finds() -> None:
     assert ours() == []
 
 
+@pytest.mark.long
 def test_pairs_come_to_their_end_there_too() -> None:
     bench = bench_of(SOUND, 1)
     there = search(bench, [EverySingle(), Successive(2)], SearchBudget(), master=LOCAL)
@@ -125,6 +126,7 @@ def test_a_worker_that_is_killed_costs_nothing(master: str) -> None:
     assert ours() == []
 
 
+@pytest.mark.long
 def test_what_kills_its_workers_is_lost_and_the_rest_is_searched() -> None:
     bench = bench_of(REPLAYING, 1, Deadly(os.getpid()))
     there = search(bench, [EverySingle()], SearchBudget(), master=LOCAL)

@@ -21,6 +21,7 @@ from streamproof.scenarios.skewed_streams import points
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_a_worker_that_is_fed_back_to_crashes_and_the_cycle_comes_to_its_end(tmp_path: Path) -> None:
     subject = gap(logistic_regression(every=20), checkpoint_every=events(100))
     scenario = Scenario(subject, points(events=2_000, rate=1_000), [crash("local-0").after(events(300))])

@@ -86,6 +86,7 @@ def send(place: str, topic: str, value: bytes) -> None:
         producer.commit_transaction()
 
 
+@pytest.mark.long
 def test_all_of_a_transaction_passes_through_the_relay_and_is_told_apart(port: int) -> None:
     listener = Listener()
     with relayed(listener, port) as place:
@@ -101,6 +102,7 @@ def test_all_of_a_transaction_passes_through_the_relay_and_is_told_apart(port: i
     assert committed(port, "told-apart") == [b"one"]
 
 
+@pytest.mark.long
 def test_a_commit_whose_answer_is_lost_was_done_and_is_asked_for_again(port: int) -> None:
     listener = Listener(lose="EndTxn")
     with relayed(listener, port) as place:

@@ -96,6 +96,7 @@ def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(
     assert first.startswith("- Cut by no crash: file ")
 
 
+@pytest.mark.long
 def test_what_it_has_spark_write_elsewhere_lets_no_claim_hold(tmp_path: Path) -> None:
     lake = Path("/var/tmp/streamproof-lake")
     try:

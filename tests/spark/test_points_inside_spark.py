@@ -244,6 +244,7 @@ def test_who_announces_is_said(kind: str, seen: Callable[[str], list[HeldPoint]]
     assert pid != os.getpid()
 
 
+@pytest.mark.long
 def test_the_users_python_workers_announce_with_the_batch(seen: Callable[[str], list[HeldPoint]]) -> None:
     arrived = [held for held in seen("pandas") if held.point is Point.USER]
     assert Counter(held.key for held in arrived) == {f"{batch}/counted": 4 for batch in range(BATCHES)}

@@ -170,6 +170,7 @@ def tasks_killed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     )
 
 
+@pytest.mark.long
 def test_the_node_dies_on_which_a_task_is_held(tasks_killed: Finished) -> None:
     assert addresses(tasks_killed) == [
         "task/0#1 before writer-commit 1/0",
@@ -187,6 +188,7 @@ def rows_kept(finished: Finished) -> list[tuple[int, int]]:
     return [(record.incarnation, len(record.rows)) for record in kept]
 
 
+@pytest.mark.long
 def test_sparks_file_sink_has_every_row_once(tasks_killed: Finished) -> None:
     assert verdict(tasks_killed) == "HOLDS"
     # The closing events are rows too.

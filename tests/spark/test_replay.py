@@ -11,7 +11,8 @@ from streamproof.harness.recording.folder import read_description
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
-pytestmark = pytest.mark.spark
+# In containers the same is tried in each run of the tests.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.mark.parametrize(("origin", "anomaly"), MUTANTS)
