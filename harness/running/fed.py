@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,29 +31,37 @@ def check_fed(path: Path, description: Description, workload: Workload, history:
             f"{description.origin} has changed since {path.name} was run: its workload is {workload.name} now, and was "
             f"{said.get('name')}; check out the version that was run"
         )
-    offered: dict[str, list[Event]] = {}
+    counts: dict[str, int] = {}
     times: dict[str, list[tuple[int, int]]] = {}
     """When how many events of a source had been offered before."""
     for stamped in history.of(Offered):
         assert isinstance(stamped.record, Offered)
-        so_far = offered.setdefault(stamped.record.source, [])
-        times.setdefault(stamped.record.source, []).append((stamped.at, len(so_far)))
-        so_far.extend(stamped.record.events)
-    fed = _as_said(path, said, workload, max(map(len, offered.values()), default=0))
+        so_far = counts.get(stamped.record.source, 0)
+        times.setdefault(stamped.record.source, []).append((stamped.at, so_far))
+        counts[stamped.record.source] = so_far + len(stamped.record.events)
+    fed = _as_said(path, said, workload, max(counts.values(), default=0))
     every = _interval(description.cluster, fed)
-    for source, events in offered.items():
+    offered = _offered(history) if fed.events <= _COMPARED else {}
+    for source, given in counts.items():
         count = fed.events // fed.spacing.get(source, 1)
-        if len(events) > count or (history.drained and len(events) < count):
-            raise _other(path, f"{source} offered {len(events):,} events, of the {count:,} that it had")
+        if given > count or (history.drained and given < count):
+            raise _other(path, f"{source} offered {given:,} events, of the {count:,} that it had")
         # A batch may be offered in parts.
         if any(at < (before // fed.batch + 1) * every for at, before in times[source]):
             raise _other(path, f"{source} offered sooner than it could: a batch every {every:,} µs")
-        if fed.events <= _COMPARED and not same_events(events, _drawn(fed, source, len(events))):
+        if source in offered and not same_events(offered[source], _drawn(fed, source, given)):
             raise _other(path, f"{source} offered what its workload, {fed.name}, does not draw from seed {fed.seed}")
 
 
+def _offered(history: History) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for record in history.each(Offered):
+        found.setdefault(record.source, []).extend(record.events)
+    return found
+
+
 def _drawn(fed: Workload, source: str, count: int) -> list[Event]:
-    return list(chain.from_iterable(fed.batches(source)))[:count]
+    return list(islice(chain.from_iterable(fed.batches(source)), count))
 
 
 def _as_said(path: Path, said: Mapping[str, Any], workload: Workload, offered: int) -> Workload:
