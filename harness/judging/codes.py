@@ -130,14 +130,8 @@ def _fields(rows: Sequence[Derivation | None], sources: dict[str, int]) -> Itera
 
 def stretches(rows: Sequence[Any]) -> Iterator[tuple[Any, int, int]]:
     """Where rows are: in which chunk, or list, and from where to where in it."""
-    if isinstance(rows, Packed):
+    if isinstance(rows, Packed | View):
         yield from rows.chunks(0, len(rows))
-    elif isinstance(rows, View):
-        for part, low, high in rows.stretches:
-            if isinstance(part, Packed):
-                yield from part.chunks(low, high)
-            else:
-                yield part, low, high
     elif len(rows):
         yield list(rows), 0, len(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Protocol
 
 import msgspec
@@ -141,7 +142,8 @@ def _coded(texts: Sequence[str]) -> Column | None:
     if 2 * len(places) > len(texts):
         return None
     codes = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
-    return Coded(list(places), codes.astype(_unsigned(len(places))))
+    # The same texts are in many columns.
+    return Coded(list(map(intern, places)), codes.astype(_unsigned(len(places))))
 
 
 def numbers_of(column: Column) -> Numbers | None:

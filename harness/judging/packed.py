@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from operator import eq
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
@@ -21,6 +21,7 @@ CHUNK = 8_192
 """Rows that become columns together."""
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Chunk(Protocol[T]):
@@ -242,6 +243,19 @@ class Packed(Rows[T]):
             found.tail, found._skip = self.tail[found._skip :], 0
         return found
 
+    def mapped(
+        self,
+        to_columns: Callable[[Sequence[U]], Chunk[U]],
+        of_chunk: Callable[[Chunk[T]], Chunk[U]],
+        of: Callable[[T], U],
+    ) -> Packed[U]:
+        """As many rows of another kind: a chunk of each chunk, and a row of each row that is in none."""
+        found: Packed[U] = Packed(to_columns)
+        found._chunks = list(map(of_chunk, self._chunks))
+        found._skip = self._skip
+        found.tail = list(map(of, self.tail))
+        return found
+
     @property
     def at_hand(self) -> Sequence[T]:
         """The same rows, as a list where there are few."""
@@ -330,6 +344,14 @@ class View(Rows[T], Generic[T]):
             else:
                 yield rows[low:high]
 
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
+        """As of `Packed`."""
+        for rows, low, high in self.cut(start, stop):
+            if isinstance(rows, Packed):
+                yield from rows.chunks(low, high)
+            else:
+                yield rows, low, high
+
     def cut(self, start: int, stop: int) -> Iterator[tuple[Packed[T] | list[T], int, int]]:
         """The stretches that the rows from `start` up to `stop` are."""
         begins = 0
@@ -381,6 +403,18 @@ def joined(parts: Iterable[Sequence[T]]) -> Sequence[T]:
     return View(tuple(stretch for part in given for stretch in _stretches(part)))
 
 
+def same_chunks(some: Sequence[T], start: int, stop: int, others: Sequence[T], place: int) -> bool:
+    """Whether the rows from `start` up to `stop` are lent by those who have the others from a place on, so that nobody
+    has to look at them."""
+    if not isinstance(some, Packed | View) or not isinstance(others, Packed | View):
+        return False
+    theirs = others.chunks(place, place + stop - start)
+    return all(
+        one is not None and other is not None and one[0] is other[0] and one[1:] == other[1:]
+        for one, other in zip_longest(some.chunks(start, stop), theirs)
+    )
+
+
 def _stretches(rows: Sequence[T]) -> Iterable[tuple[Packed[T] | list[T], int, int]]:
     if isinstance(rows, View):
         return rows.stretches
@@ -404,6 +438,21 @@ def packed_events(events: Iterable[Event] = ()) -> Packed[Event]:
 def packed_tuples(rows: Iterable[Any] = ()) -> Packed[Any]:
     """Tuples, or None."""
     return Packed(_of_tuples, rows)
+
+
+def roots_of(events: Packed[Event]) -> Packed[Any]:
+    """What the events of a source are derived from: each from itself."""
+    return events.mapped(_of_tuples, _roots_of, _root_of)
+
+
+def _roots_of(chunk: Chunk[Event]) -> Chunk[Any]:
+    if isinstance(chunk, EventChunk):
+        return TupleChunk((chunk.source, chunk.seq))
+    return _of_tuples([_root_of(event) for event in chunk.rows()])
+
+
+def _root_of(event: Event) -> tuple[str, int]:
+    return event.source, event.seq
 
 
 def packed_numbers(numbers: Iterable[int] = ()) -> Packed[int]:

@@ -11,7 +11,7 @@ from ..core.slice_names import operator_of
 from ..core.topology import Role
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
-from .packed import CHUNK, parts_of
+from .packed import CHUNK, Packed, packed_events, parts_of, roots_of
 from .reruns import BY_TIMER, Closing, Derivation, Emissions, Rerun, Stretch
 
 
@@ -30,16 +30,16 @@ def hop_of(spec: SliceSpec) -> int:
 def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
     rerun = Rerun(spec.slice_id, 1, 0, [Stretch(None, 0, 1, emissions_of(spec))], 1, None, 0)
     channels = [rerun.emitted[to] for to in spec.downstream]
+    if len(channels) == 1:
+        # Who alone is fed is fed everything, whatever the keys are.
+        channels[0].events = given = events if isinstance(events, Packed) else packed_events(events)
+        channels[0].derivations = roots_of(given)
+        return rerun
     for part in parts_of(events):
-        if len(channels) == 1:
-            # Who alone is fed is fed everything, whatever the keys are.
-            channels[0].events.tail.extend(part)
-            channels[0].derivations.tail.extend([(event.source, event.seq) for event in part])
-        else:
-            for event in part:
-                for place in spec.receivers[event.key]:
-                    channels[place].events.tail.append(event)
-                    channels[place].derivations.tail.append((event.source, event.seq))
+        for event in part:
+            for place in spec.receivers[event.key]:
+                channels[place].events.tail.append(event)
+                channels[place].derivations.tail.append((event.source, event.seq))
         for channel in channels:
             channel.settle()
     return rerun
