@@ -98,8 +98,16 @@ class AsTheyAre:
         return self.kept
 
 
-def pack(values: Sequence[Any]) -> Column:
+Values = list[Any] | Numbers | Same
+"""Values that are on their way into a column."""
+
+
+def pack(values: Sequence[Any] | Numbers | Same) -> Column:
     """A column of these, of which there is at least one."""
+    if isinstance(values, Same):
+        return values
+    if isinstance(values, np.ndarray):
+        return _of_numbers(values)
     kinds = set(map(type, values))
     if len(kinds) == 1:
         (kind,) = kinds
@@ -119,11 +127,16 @@ def pack(values: Sequence[Any]) -> Column:
 
 def _numbers(values: Sequence[int]) -> Column:
     try:
-        numbers: Numbers = np.fromiter(values, np.int64, len(values))
+        return _of_numbers(np.fromiter(values, np.int64, len(values)))
     except OverflowError:
         return AsTheyAre(list(values))
+
+
+def _of_numbers(numbers: Numbers) -> Column:
     lowest, highest = int(numbers.min()), int(numbers.max())
-    if highest - lowest == len(values) - 1 and bool((np.diff(numbers) == 1).all()):
+    if lowest == highest:
+        return Same(lowest, len(numbers))
+    if highest - lowest == len(numbers) - 1 and bool((np.diff(numbers) == 1).all()):
         return Steps(range(lowest, highest + 1))
     width = highest - lowest
     if width >= 1 << 63:
@@ -157,3 +170,55 @@ def numbers_of(column: Column) -> Numbers | None:
             return column.numbers()
         case _:
             return None
+
+
+def part_of(column: Column, low: int, high: int) -> Values:
+    """The values from a place up to another."""
+    if isinstance(column, Same):
+        return Same(column.value, high - low)
+    numbers = numbers_of(column)
+    return column.values()[low:high] if numbers is None else numbers[low:high]
+
+
+def cut(values: Values, low: int, high: int) -> Values:
+    return Same(values.value, high - low) if isinstance(values, Same) else values[low:high]
+
+
+def in_one(parts: Sequence[Values]) -> Values:
+    """These, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    alike = [part for part in parts if isinstance(part, Same)]
+    if len(alike) == len(parts) and len({(type(one.value), one.value) for one in alike}) == 1:
+        return Same(alike[0].value, sum(one.count for one in alike))
+    arrays = [array_of_values(part) for part in parts]
+    if all(array is not None for array in arrays):
+        return np.concatenate(arrays)  # type: ignore[arg-type]
+    return [value for part in parts for value in listed(part)]
+
+
+def array_of_values(values: Values) -> Numbers | None:
+    """Whole numbers as an array; None for others."""
+    return numbers_of(values) if isinstance(values, Same) else values if isinstance(values, np.ndarray) else None
+
+
+def listed(values: Values) -> list[Any]:
+    if isinstance(values, list):
+        return values
+    found: list[Any] = values.values() if isinstance(values, Same) else values.tolist()
+    return found
+
+
+def value_at(column: Column, place: int) -> Any:
+    """One of the values, without all the others."""
+    match column:
+        case Same(value):
+            return value
+        case Steps(numbers):
+            return numbers[place]
+        case Offsets(base, offsets):
+            return int(offsets[place]) + base
+        case Coded(texts, codes):
+            return texts[codes[place]]
+        case _:
+            return column.values()[place]

@@ -20,11 +20,12 @@ from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, Par
 from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
-from .packed import CHUNK
+from .packed import CHUNK, seq_at
 from .processing import close, emissions_of, execute, fire, hop_of
-from .reruns import Closing, Cut, Derivation, Rerun, Stretch
+from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
 if TYPE_CHECKING:
+    from .executing_in_columns import Receivers
     from .known_incarnations import Along, KnownIncarnation
 
 BookEntry = Started | Restored | Taken | Closed | Fired | CheckpointTaken | PartialTaken | Compensated
@@ -32,6 +33,8 @@ Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
 
+_WINDOW = 4
+"""A batch of more chunks is not taken along with others."""
 _BY_HAND = frozenset({PartialTaken, Compensated})
 _BEGINNING = frozenset({Started, Restored})
 """What can say that a state is that of a checkpoint."""
@@ -92,6 +95,18 @@ class Execution:
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known life, and left it."""
+        self._in_columns = any(
+            sender.emitted[spec.slice_id].events.packed
+            for up in spec.upstream
+            for sender in reruns.get(up, {}).values()
+        )
+        """Whether any of what it took is in columns."""
+        self._receivers: Receivers | None = None
+        """For what is executed in columns; None where nothing can be."""
+        if self._in_columns:
+            from .executing_in_columns import Receivers, can_be
+
+            self._receivers = Receivers(spec) if can_be(spec) else None
         self._partial = {
             (one.incarnation, one.number) for one in (book if self._by_hand else ()) if isinstance(one, PartialTaken)
         }
@@ -173,6 +188,8 @@ class Execution:
                 if self._take_along(number, life, goal):
                     if goal is not None and self._has(number, goal):
                         return None
+                    continue
+                if self._receivers is not None and self._take_in_columns(number, life, self._receivers):
                     continue
             elif kind in _BEGINNING:
                 assert isinstance(record, (Started, Restored))
@@ -327,6 +344,63 @@ class Execution:
                 known.faithful.add(place)
 
     # Those that are executed
+
+    def _take_in_columns(self, number: int, life: Sequence[BookEntry], receivers: Receivers) -> bool:
+        """Carry out, in one go, batches in a row that a life took, as far as each is what its sender made next, and in
+        columns. Returns whether any were; one by one they may yet be."""
+        from .executing_in_columns import Window, execute_window
+
+        rerun, done = self.found.get(number), self._done[number]
+        if rerun is None or rerun in self._along or done < self._one_by_one.get(number, 0):
+            return False
+        window = Window([], [])
+        upto: dict[tuple[int, str, int], int] = {}
+        taken = 0
+        for record in islice(life, done, None):
+            if type(record) is not Taken or taken >= CHUNK:
+                break
+            emissions = self._made_in_columns(record.upstream, record.upstream_incarnation)
+            if emissions is None:
+                break
+            whose = (number, record.upstream, record.upstream_incarnation)
+            place = upto.get(whose, self._heard.get(whose, 0))
+            end = place + record.count
+            if not place < end <= min(len(emissions.events), place + _WINDOW * CHUNK):
+                break
+            if (seq_at(emissions.events, place), seq_at(emissions.events, end - 1)) != (record.first, record.last):
+                break
+            upto[whose] = end
+            taken += record.count
+            window.ends.append(taken)
+            if window.stretches and window.stretches[-1][0] is emissions and window.stretches[-1][2] == place:
+                place = window.stretches.pop()[1]
+            window.stretches.append((emissions, place, end))
+        events = execute_window(self._spec, rerun, window, receivers) if taken > CHUNK // 32 else None
+        if events is None:
+            self._one_by_one[number] = done + max(1, len(window.ends))
+            return False
+        self._done[number] += len(window.ends)
+        self._heard.update(upto)
+        self._remember(rerun, events)
+        return True
+
+    def _made_in_columns(self, up: str, speaker: int) -> Emissions | None:
+        """What an incarnation upstream made for this slice, where numbers rise and it is in columns."""
+        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        if sender is None or len(sender.stretches) > 1:
+            return None
+        emissions = sender.emitted[self._spec.slice_id]
+        if not emissions.events.packed:
+            return None
+        inherited = emissions.inherited and (sender.stretch.cut is not None or emissions.places is not None)
+        return None if inherited else emissions
+
+    def _remember(self, rerun: Rerun, events: Sequence[Event]) -> None:
+        """What one took who could be known."""
+        if (taken := self._events.get(rerun)) is not None:
+            taken += events
+            if len(taken) > CHUNK:
+                del self._events[rerun]
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         if (along := self._along.get(rerun)) is not None:
@@ -493,10 +567,9 @@ class Execution:
                 rerun.batches += along.batches((len(events),), along.at - len(events))
                 return
             self._leave(rerun)
-        if (taken := self._events.get(rerun)) is not None:
-            taken += events
-            if len(taken) > CHUNK:
-                del self._events[rerun]
+        self._remember(rerun, events)
+        if self._in_columns:
+            rerun.as_rows()
         rerun.took.extend(derivations)
         rerun.seqs.extend([event.seq for event in events])
         place = self._spec.upstream.index(record.upstream) if events else 0

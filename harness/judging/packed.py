@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 from ..core.events import Event
 
 if TYPE_CHECKING:  # What makes columns takes long to import, and short histories have none.
-    from .columns import Column
+    from .columns import Column, Values
 
 CHUNK = 8_192
 """Rows that become columns together."""
@@ -117,6 +117,43 @@ class Lent(Generic[T]):
         return list(self.origin[self.place : self.place + CHUNK])
 
 
+def _columns_of(chunk: Chunk[Any]) -> tuple[Column, ...] | None:
+    """None for what is not in columns."""
+    if isinstance(chunk, EventChunk):
+        return chunk.source, chunk.seq, chunk.key, chunk.value, chunk.time
+    if isinstance(chunk, TupleChunk):
+        return chunk.columns
+    return (chunk.column,) if isinstance(chunk, NumberChunk) else None
+
+
+def _of_columns(to_columns: Callable[..., Any], columns: Iterable[Values]) -> Chunk[T]:
+    """A chunk of the kind that a function makes."""
+    from .columns import pack
+
+    found: Any
+    if to_columns is _of_events:
+        found = EventChunk(*map(pack, columns))
+    elif to_columns is _of_tuples:
+        found = TupleChunk(tuple(map(pack, columns)))
+    else:
+        found = NumberChunk(*map(pack, columns))
+    return found  # type: ignore[no-any-return]
+
+
+def _part_of(chunk: Chunk[T] | list[T], low: int, high: int, to_columns: Callable[..., Chunk[T]]) -> Columns | None:
+    """The rows of a chunk, or a list, from a place up to another; None where they have no columns."""
+    from .columns import part_of
+
+    if isinstance(chunk, list):
+        chunk, low, high = to_columns(chunk[low:high]), 0, high - low
+    columns = _columns_of(chunk)
+    return None if columns is None else tuple([part_of(column, low, high) for column in columns])
+
+
+Columns = tuple["Values", ...]
+"""The columns of some rows."""
+
+
 class Rows(Sequence[T]):
     """A sequence that is read a few thousand rows at a time."""
 
@@ -147,10 +184,34 @@ class Rows(Sequence[T]):
         return f"<{len(self):,} rows: {beginning}{', ...' if len(self) > 5 else ''}>"
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece(Generic[T]):
+    """Rows in the columns of others, or in columns of their own."""
+
+    of: Packed[T] | Columns
+    start: int
+    stop: int
+
+    def columns(self) -> Iterator[Columns | None]:
+        from .columns import cut
+
+        if isinstance(self.of, Packed):
+            yield from self.of.columns(self.start, self.stop)
+        else:
+            yield tuple([cut(values, self.start, self.stop) for values in self.of])
+
+    def rows(self, to_columns: Callable[..., Chunk[T]]) -> Sequence[T]:
+        if isinstance(self.of, Packed):
+            return self.of[self.start : self.stop]
+        (columns,) = self.columns()
+        assert columns is not None
+        return _of_columns(to_columns, columns).rows()
+
+
 class Packed(Rows[T]):
     """Rows of one kind, to which more can be added."""
 
-    __slots__ = ("_chunks", "_loan", "_place", "_rows", "_skip", "_to_columns", "tail")
+    __slots__ = ("_ahead", "_chunks", "_loan", "_place", "_rows", "_skip", "_to_columns", "_waiting", "tail")
 
     def __init__(self, to_columns: Callable[[Sequence[T]], Chunk[T]], rows: Iterable[T] = ()) -> None:
         self._to_columns = to_columns
@@ -162,13 +223,20 @@ class Packed(Rows[T]):
         self._rows: list[T] = []
         self._loan: tuple[Packed[T], int, int] | None = None
         """What the newest rows are a piece of, the place there of one of them, and which of the tail that is."""
+        self._ahead: list[_Piece[T]] = []
+        """The newest rows, where they came in columns, and are not enough for a chunk. Then there are chunks, and there
+        is no tail."""
+        self._waiting = 0
+        """How many those are."""
         self.tail: list[T] = []
         """The newest rows; all, as long as there are few. Whoever adds to it calls `settle` now and then."""
         if rows != ():
             self.extend(rows)
 
     def __len__(self) -> int:
-        return len(self._chunks) * CHUNK + len(self.tail) - self._skip if self._chunks else len(self.tail)
+        if not self._chunks:
+            return len(self.tail)
+        return len(self._chunks) * CHUNK + len(self.tail) + self._waiting - self._skip
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self.parts()) if self._chunks else iter(self.tail)
@@ -186,12 +254,16 @@ class Packed(Rows[T]):
     __hash__ = None
 
     def append(self, row: T) -> None:
+        if self._ahead:
+            self.as_rows()
         self._loan = None
         self.tail.append(row)
         if len(self.tail) >= CHUNK:
             self.settle()
 
     def extend(self, rows: Iterable[T]) -> None:
+        if self._ahead:
+            self.as_rows()
         if type(rows) is list:
             self._loan = None
         elif type(rows) is PackedRows:
@@ -228,12 +300,85 @@ class Packed(Rows[T]):
                 origin, place, which = self._loan
                 self._loan = origin, place, which - end
 
+    def lend(self, origin: Packed[T], start: int, stop: int) -> None:
+        """Add the rows of another sequence from `start` up to `stop`, of which there are some, without making any."""
+        if not self._set_aside():
+            self.extend(list(origin[start:stop]))
+            return
+        last = self._ahead[-1] if self._ahead else None
+        if last is not None and last.of is origin and last.stop == start:
+            self._ahead[-1] = _Piece(origin, last.start, stop)
+        else:
+            self._ahead.append(_Piece(origin, start, stop))
+        self._add(stop - start)
+
+    def extend_columns(self, columns: Columns, count: int) -> None:
+        """Add so many rows, which are in columns."""
+        if not count:
+            return
+        if not self._set_aside():
+            self.extend(_of_columns(self._to_columns, columns).rows())
+            return
+        self._ahead.append(_Piece(columns, 0, count))
+        self._add(count)
+
+    def _set_aside(self) -> bool:
+        """Whether what was added as rows is in columns now, if there was anything."""
+        if not self.tail:
+            return True
+        count = len(self.tail)
+        if self._loan is not None and self._loan[2] <= 0:
+            origin, place, which = self._loan
+            self._ahead.append(_Piece(origin, place - which, place - which + count))
+        else:
+            columns = _part_of(self.tail, 0, count, self._to_columns)
+            if columns is None:
+                return False
+            self._ahead.append(_Piece(columns, 0, count))
+        self._waiting, self.tail, self._loan = count, [], None
+        return True
+
+    def _add(self, count: int) -> None:
+        self._waiting += count
+        while self._waiting >= CHUNK:
+            self._chunks.append(self._next_chunk())
+            self._waiting -= CHUNK
+        if not self._chunks:
+            self.as_rows()
+
+    def _next_chunk(self) -> Chunk[T]:
+        """Of what is ahead, which is enough."""
+        from .columns import in_one
+
+        pieces: list[_Piece[T]] = []
+        due = CHUNK
+        while due:
+            first = self._ahead[0]
+            end = min(first.stop, first.start + due)
+            pieces.append(_Piece(first.of, first.start, end))
+            due -= end - first.start
+            self._ahead[:1] = [_Piece(first.of, end, first.stop)] if end < first.stop else []
+        if len(pieces) == 1 and isinstance(first.of, Packed):
+            return Lent(first.of, first.start)
+        parts = [columns for piece in pieces for columns in piece.columns()]
+        if None in parts or len(set(map(len, parts))) > 1:  # type: ignore[arg-type]
+            return self._to_columns([row for piece in pieces for row in piece.rows(self._to_columns)])
+        return _of_columns(self._to_columns, map(in_one, zip(*parts, strict=True)))
+
+    def as_rows(self) -> None:
+        """Turn what is not enough for a chunk into rows. To be called before any is added to the tail by others."""
+        if self._ahead:
+            ahead, self._ahead, self._waiting = self._ahead, [], 0
+            for piece in ahead:
+                self.extend(piece.rows(self._to_columns))
+
     def since(self, skip: int) -> Packed[T]:
         """The same rows without the first `skip`. Nothing may be added to either from now on."""
         found: Packed[T] = Packed(self._to_columns)
         if not self._chunks:
             found.tail = self.tail[skip:]
             return found
+        self.as_rows()
         skip = min(skip, len(self)) + self._skip
         chunks = min(skip // CHUNK, len(self._chunks))
         found._chunks = self._chunks[chunks:]
@@ -250,6 +395,7 @@ class Packed(Rows[T]):
         of: Callable[[T], U],
     ) -> Packed[U]:
         """As many rows of another kind: a chunk of each chunk, and a row of each row that is in none."""
+        self.as_rows()
         found: Packed[U] = Packed(to_columns)
         found._chunks = list(map(of_chunk, self._chunks))
         found._skip = self._skip
@@ -274,7 +420,13 @@ class Packed(Rows[T]):
             else:
                 yield chunk, low, high
 
+    def columns(self, start: int, stop: int) -> Iterator[Columns | None]:
+        """The rows from `start` up to `stop`, chunk by chunk; None for those that have no columns."""
+        for chunk, low, high in self.chunks(start, stop):
+            yield _part_of(chunk, low, high, self._to_columns)
+
     def _own_chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
+        self.as_rows()
         start, stop = start + self._skip, stop + self._skip
         for place in range(start // CHUNK, len(self._chunks)):
             begins = place * CHUNK
@@ -292,6 +444,7 @@ class Packed(Rows[T]):
         return self._rows
 
     def parts(self, start: int = 0, stop: int | None = None) -> Iterator[list[T]]:
+        self.as_rows()
         start += self._skip
         stop = len(self._chunks) * CHUNK + len(self.tail) if stop is None else stop + self._skip
         for place in range(start // CHUNK, len(self._chunks)):
@@ -322,6 +475,7 @@ class Packed(Rows[T]):
             return self.tail[index]
         if isinstance(index, slice):
             return _sliced(self, index)
+        self.as_rows()
         place = _index(index, len(self)) + self._skip
         chunk, row = divmod(place, CHUNK)
         return self._chunk(chunk)[row] if chunk < len(self._chunks) else self.tail[place - len(self._chunks) * CHUNK]
@@ -438,6 +592,15 @@ def packed_events(events: Iterable[Event] = ()) -> Packed[Event]:
 def packed_tuples(rows: Iterable[Any] = ()) -> Packed[Any]:
     """Tuples, or None."""
     return Packed(_of_tuples, rows)
+
+
+def seq_at(events: Packed[Event], place: int) -> int:
+    """The number of an event, without making it of its columns."""
+    from .columns import value_at
+
+    ((chunk, low, _),) = events.chunks(place, place + 1)
+    found: int = value_at(chunk.seq, low) if isinstance(chunk, EventChunk) else events[place].seq
+    return found
 
 
 def roots_of(events: Packed[Event]) -> Packed[Any]:

@@ -232,6 +232,12 @@ class Rerun:
     def emitted(self) -> dict[str, Emissions]:
         return self.stretches[-1].emitted
 
+    def as_rows(self) -> None:
+        """To be called where rows are added to what it emits that came in columns before."""
+        for emissions in self.emitted.values():
+            emissions.events.as_rows()
+            emissions.derivations.as_rows()
+
     def lineage(self, upto: int | None = None) -> Sequence[Derivation]:
         """Everything that had gone into its state, in order, through all the checkpoints that it descends from: at the
         end, or when it had just taken the first `upto` events."""

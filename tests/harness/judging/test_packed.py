@@ -98,6 +98,51 @@ def test_rows_in_columns_are_the_list_that_they_were_made_of(
             assert list(both[first:last]) == whole[first:last]
 
 
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted(_KINDS)),
+    st.lists(st.integers(0, 40), max_size=30),
+    st.lists(st.tuples(st.sampled_from(["rows", "one", "lent", "columns"]), st.integers(0, 30), st.integers(0, 30))),
+    st.integers(0, 12),
+    st.booleans(),
+)
+def test_rows_can_come_from_others_in_columns(
+    kind: str, origin_of: list[int], steps: list[tuple[str, int, int]], chunk_of: int, looked_at: bool
+) -> None:
+    make, rows_of = _KINDS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "CHUNK", chunk_of + 1)
+        origin: Any = make(rows_of(origin_of))
+        rows: Any = make()
+        expected: list[Any] = []
+        for how, low, high in steps:
+            stop = min(high, len(origin))
+            start = min(low, stop)
+            if start == stop:
+                continue
+            added = list(origin[start:stop])
+            if how == "rows":
+                rows.extend(added)
+            elif how == "one":
+                added = added[:1]
+                for row in added:
+                    rows.append(row)
+            elif how == "lent":
+                rows.lend(origin, start, stop)
+            else:
+                columns = list(origin.columns(start, stop))
+                lengths = [last - first for _, first, last in origin.chunks(start, stop)]
+                if None in columns:
+                    continue
+                for some, length in zip(columns, lengths, strict=True):
+                    rows.extend_columns(some, length)
+            expected += added
+            assert len(rows) == len(expected)
+            assert not looked_at or rows == expected
+        assert list(rows) == expected
+        assert list(rows.since(len(expected) // 2)) == expected[len(expected) // 2 :]
+
+
 def test_derivations_of_one_width_have_the_numbers_that_they_have_among_others() -> None:
     some = [("s", 1, 5), ("t", 2, 1 << 33), ("s", 1, 5), ("s", 1, 6)]
     one, other = coded(some, [*some, None, ("s", 1)])
