@@ -5,7 +5,7 @@ the timeline of what really happened to the machines, with the proof that each f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -272,16 +272,26 @@ class History:
     def digest(self) -> str:
         """SHA-256 of the canonical history: what happened and in which order, without clock and machine. Raises
         InvalidOperator for a value that no record can hold."""
-        encoder = msgspec.msgpack.Encoder(order="sorted")
         sha = hashlib.sha256()
-        for stamped in self.records:
-            try:
-                sha.update(encoder.encode(stamped.record))
-            except (ValueError, OverflowError, TypeError) as error:
-                raise no_such_record(stamped, error) from error
-        for entry in self.timeline:
-            sha.update(encoder.encode(_without_clock(entry)))
+        digest_records(sha, self.records)
+        for entry in self.digested_timeline():
+            sha.update(entry)
         return sha.hexdigest()
+
+    def digested_timeline(self) -> Iterator[bytes]:
+        """What of the timeline goes into the digest, after the records."""
+        encode = msgspec.msgpack.Encoder(order="sorted").encode
+        return (encode(_without_clock(entry)) for entry in self.timeline)
+
+
+def digest_records(sha: hashlib._Hash, records: Iterable[Stamped]) -> None:
+    """Raises InvalidOperator for a value that no record can hold."""
+    encode = msgspec.msgpack.Encoder(order="sorted").encode
+    for stamped in records:
+        try:
+            sha.update(encode(stamped.record))
+        except (ValueError, OverflowError, TypeError) as error:
+            raise no_such_record(stamped, error) from error
 
 
 def _without_clock(entry: TimelineEntry) -> TimelineEntry:

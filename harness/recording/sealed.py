@@ -40,7 +40,7 @@ class SealedRecords(StreamedRecords):
     """Reads the tables anew each time that it is gone through; see `harness.recording.sealing` for what is in them."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     @property
     def rows(self) -> int:
@@ -70,10 +70,10 @@ class SealedRecords(StreamedRecords):
                 latest = place
                 yield stamped
         except (pa.ArrowException, msgspec.MsgspecError, LookupError, TypeError, ValueError, OSError) as error:
-            raise DamagedHistory(f"the tables in {self._folder} cannot be read: {_said(error)}") from error
+            raise DamagedHistory(f"the tables in {self.folder} cannot be read: {_said(error)}") from error
 
     def _out_of_order(self, place: int) -> str:
-        return f"the tables in {self._folder} are out of order at record {place:,}"
+        return f"the tables in {self.folder} are out of order at record {place:,}"
 
     def __iter__(self) -> Iterator[Stamped]:
         return self.of(*_KINDS)
@@ -102,10 +102,10 @@ class SealedRecords(StreamedRecords):
         try:
             count, latest = self._places
         except (pa.ArrowException, LookupError, TypeError, ValueError, OSError) as error:
-            raise DamagedHistory(f"the tables in {self._folder} cannot be read: {_said(error)}") from error
+            raise DamagedHistory(f"the tables in {self.folder} cannot be read: {_said(error)}") from error
         if count != latest + 1:
             raise DamagedHistory(
-                f"the tables in {self._folder} hold {count:,} records, which are numbered up to {latest:,} from 0"
+                f"the tables in {self.folder} hold {count:,} records, which are numbered up to {latest:,} from 0"
             )
 
     def __len__(self) -> int:
@@ -116,11 +116,11 @@ class SealedRecords(StreamedRecords):
         try:
             return self._opened(name)
         except (pa.ArrowException, OSError) as error:
-            raise DamagedHistory(f"{self._folder / name}.parquet cannot be read: {_said(error)}") from error
+            raise DamagedHistory(f"{self.folder / name}.parquet cannot be read: {_said(error)}") from error
 
     def _opened(self, name: str) -> pq.ParquetFile:
         # As bytes: the name of a folder need not be text.
-        return pq.ParquetFile(pa.OSFile(os.fsencode(self._folder / f"{name}.parquet")), pre_buffer=False)
+        return pq.ParquetFile(pa.OSFile(os.fsencode(self.folder / f"{name}.parquet")), pre_buffer=False)
 
     def _batches(self, name: str) -> Iterator[dict[str, pa.Array]]:
         for batch in self._file(name).iter_batches(_ROWS, use_threads=False):

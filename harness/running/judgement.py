@@ -26,6 +26,7 @@ from ..judging.recovery import Recovery, recoveries_of
 from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
 from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
+from ..recording.digesting import digested_meanwhile
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from .determinism import EVENTS, Determinism, beginning, examine
@@ -78,12 +79,17 @@ def judge_history(
 ) -> Judgement:
     """Judge one history against what its scenario claims, and what it expects to break. `determinism` is that of its
     operators; without it, they are taken at their word."""
-    with seldom_collected():
-        return _judge(scenario, history, oracles, virtual_time, determinism)
+    with seldom_collected(), digested_meanwhile(history) as digest:
+        return _judge(scenario, history, oracles, virtual_time, determinism, digest)
 
 
 def _judge(
-    scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool, determinism: Determinism
+    scenario: Scenario,
+    history: History,
+    oracles: Mapping[str, Oracle],
+    virtual_time: bool,
+    determinism: Determinism,
+    digest: Callable[[], str],
 ) -> Judgement:
     subject = scenario.subject
     missed = not_come(scenario.faults, history)
@@ -91,7 +97,7 @@ def _judge(
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
-    judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
+    judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, digest, exercised)
     return _as_far_as_forgotten(_as_far_as_repeatable(judgement, determinism), history)
 
 
@@ -170,6 +176,7 @@ def _judgement(
     verdicts: Sequence[Verdict],
     broken: Sequence[Verdict],
     oracles: Mapping[str, Oracle],
+    digest: Callable[[], str],
     exercised: Exercised | None = None,
 ) -> Judgement:
     return Judgement(
@@ -178,7 +185,7 @@ def _judgement(
         tuple(strongest(case, oracles)),
         tuple(case.analysis(recoveries_of)),
         case.collation,
-        case.history.digest(),
+        digest(),
         exercised,
     )
 
@@ -339,5 +346,5 @@ def _judge_query(
     return (
         description,
         history,
-        _judgement(case, judge_each(case, claims, oracles), judge_each(case, breaks, oracles), oracles),
+        _judgement(case, judge_each(case, claims, oracles), judge_each(case, breaks, oracles), oracles, history.digest),
     )

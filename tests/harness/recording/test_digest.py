@@ -8,9 +8,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+import long_histories
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.core.other_processes import begin
 from streamproof.harness.core.schedule import checkpoint
+from streamproof.harness.recording import digesting
+from streamproof.harness.recording.digesting import digested_meanwhile
+from streamproof.harness.recording.folder import read_records
 from streamproof.harness.recording.history import (
     Aborted,
     Bite,
@@ -27,6 +32,7 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import Offered, Stamped
+from streamproof.harness.recording.sealed import SealedRecords
 
 BITE = Bite("c-0", "node-0", ("c-0",), outstanding=True, gone=True, pids=(17,))
 TIMELINE: tuple[TimelineEntry, ...] = (
@@ -82,3 +88,39 @@ def test_two_crashes_that_change_no_record_are_two_runs() -> None:
     case = scenario_of("passive-replication-masked/trace-numbered")
     found = history_of(case, [crash("trace-0").at(checkpoint(1).durable)])
     assert replace(found, timeline=[e for e in found.timeline if isinstance(e, Drained)]).digest() != found.digest()
+
+
+@pytest.fixture(scope="module")
+def long_history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    folder = tmp_path_factory.mktemp("long")
+    long_histories.write(folder, 30_000, crash=True, masked=False)
+    history = read_records(folder)
+    assert isinstance(history.records, SealedRecords)
+    return history
+
+
+def test_another_process_says_the_digest_of_a_long_history(
+    long_history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digesting, "LONG", 1)
+    monkeypatch.setattr(digesting, "_cores", lambda: 2)
+    own = long_history.digest()
+    monkeypatch.setattr(History, "digest", lambda _: "computed here")
+    with digested_meanwhile(long_history) as digest:
+        assert digest() == own
+    with digested_meanwhile(History(list(long_history.records), long_history.timeline)) as digest:
+        assert digest() == "computed here"
+
+
+def test_a_digest_that_no_other_process_says_is_computed_here(
+    long_history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digesting, "LONG", 1)
+    monkeypatch.setattr(digesting, "_cores", lambda: 2)
+    monkeypatch.setattr(digesting, "begin", lambda work, seed: begin(_fails, seed))
+    with digested_meanwhile(long_history) as digest:
+        assert digest() == long_history.digest()
+
+
+def _fails(_: bytes) -> bytes:
+    raise RuntimeError("it has no memory")
