@@ -6,11 +6,12 @@ Counted from the records: those of the slice runtime, which is the same for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
-from ..recording.history import History
+from ..recording.history import History, Tables
 from ..recording.records import (
     Adopted,
     CheckpointDurable,
@@ -175,27 +176,44 @@ def _replays(
         made[link] = max(one.next_seq, due[place], made.get(link, 0))
     replayed: set[_Connection] = set()
     receivers = {(to, number) for _, _, to, number in made}
-    for stamped in history.of(Taken, Delivered):
-        record = stamped.record
-        if type(record) is Taken:
-            if (record.slice, record.incarnation) not in receivers:
-                continue
-            link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
-            first = record.first
-        else:
-            assert isinstance(record, Delivered)
-            # What another sink takes is on record, and by which of its incarnations.
-            if record.sink not in shape.ends or (record.sink, 1) not in receivers:
-                continue
-            link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
-            if link not in made or link in replayed:
-                continue
-            first = min([event.seq for event in record.rows])
-        if first < made.get(link, 0):
+    sinks = {to for to, number in receivers if number == 1 and to in shape.ends}
+    for link, first in chain(_firsts_taken(history, receivers), _firsts_delivered(history, sinks, made, replayed)):
+        if first < made.get(link, 0) and link not in replayed:
             replayed.add(link)
             if len(replayed) == len(made) or len(replayed) == most:
                 break
     return len(replayed)
+
+
+def _firsts_taken(history: History, receivers: Container[tuple[str, int]]) -> Iterator[tuple[_Connection, int]]:
+    """The number of the first event of each batch that one of these took."""
+    for stamped in history.of(Taken):
+        record = stamped.record
+        if isinstance(record, Taken) and (record.slice, record.incarnation) in receivers:
+            yield (record.upstream, record.upstream_incarnation, record.slice, record.incarnation), record.first
+
+
+def _firsts_delivered(
+    history: History, sinks: Container[str], links: Container[_Connection], done: Container[_Connection]
+) -> Iterator[tuple[_Connection, int]]:
+    """The same of what was delivered on some links, but those that are done. What another sink takes is on record, and
+    by which of its incarnations."""
+    if not sinks:
+        return
+    records = history.records
+    if not isinstance(records, list | tuple) and isinstance(records, Tables):
+        for block in records.delivered():
+            for sink, channel, number, first in block.firsts():
+                if sink in sinks:
+                    yield (channel.partition(">")[0], number, sink, 1), first
+        return
+    for stamped in history.of(Delivered):
+        record = stamped.record
+        assert isinstance(record, Delivered)
+        if record.sink in sinks:
+            link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
+            if link in links and link not in done:
+                yield link, min([event.seq for event in record.rows])
 
 
 def _next_offered(history: History) -> list[int]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ..core.events import Event
 from ..recording.records import Delivered
 from .exactness import same_events
-from .packed import PackedRows
+from .packed import PackedRows, seq_at
 from .reruns import Deliveries, Delivery, Derivation, Rerun
+
+if TYPE_CHECKING:
+    from ..recording.sealed import DeliveredColumns
 
 _TOGETHER: Final = 64
 """Deliveries that are looked at together."""
@@ -51,6 +57,41 @@ class Hearing:
             ):
                 self.deliveries.append(delivery)
             begin += len(some)
+
+    def hear_columns(self, some: DeliveredColumns) -> None:
+        """What was delivered next, much of it at once."""
+        self.end()
+        whose = some.incarnation.tolist()
+        bounds = [0, *(place for place in range(1, len(whose)) if whose[place] != whose[place - 1]), len(whose)]
+        for first, last in pairwise(bounds):
+            if not self._lend(some, first, last):
+                for at, record in some.records(first, last):
+                    self.hear(at, record)
+                self.end()
+
+    def _lend(self, some: DeliveredColumns, first: int, last: int) -> bool:
+        """Whether these, from one up to another, are what their sender made, one after the other, and in columns."""
+        import numpy as np  # which only long histories need
+
+        from .as_made import are_as_made
+
+        number = int(some.incarnation[first])
+        emitted = self._emitted.get(number)
+        start, stop = int(some.ends[first - 1]) if first else 0, int(some.ends[last - 1])
+        if emitted is None or not emitted.events.packed or start == stop:
+            return False
+        events, seq = emitted.events, int(some.rows.seq[start])
+        place = self._heard[number]
+        if place >= len(events) or seq_at(events, place) != seq:
+            place = bisect_left(range(len(events)), seq, key=partial(seq_at, events))
+        end = place + stop - start
+        if end > len(events) or not are_as_made(some.rows, start, stop, events, place):
+            return False
+        self._heard[number] = end
+        counts = np.diff(some.ends[first:last], prepend=start)
+        heads = some.at[first:last], some.incarnation[first:last], some.position[first:last], counts
+        self.deliveries.lend(heads, emitted, place, end)
+        return True
 
     def _in_a_row(self, some: Sequence[tuple[int, Delivered]]) -> int:
         """How many of these are, by their numbers, what their sender made next, and are at hand."""

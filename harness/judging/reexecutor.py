@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, is_
 from typing import Final, get_args
@@ -13,7 +13,7 @@ from ..core.events import Event, Value
 from ..core.slice_names import channel_name
 from ..core.topology import Role, Topology
 from ..protocol.spec import SliceSpec
-from ..recording.history import of
+from ..recording.history import Tables, of
 from ..recording.records import (
     Changed,
     CheckpointDurable,
@@ -181,13 +181,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         for number in states.keys() - operators[name].keys():
             unexplained.setdefault(name, f"{name}#{number} kept a state, but never started")
     hearing = {channel: Hearing(channel, reruns[channel.partition(">")[0]]) for channel in channels}
-    for stamped in of(records, Delivered):
-        record = stamped.record
-        assert isinstance(record, Delivered)
-        if record.channel in hearing:
-            hearing[record.channel].hear(stamped.at, record)
-        else:
-            unexplained.setdefault("", _no_part(KeyError(record.channel), topology))
+    for channel in _hear(hearing, records):
+        unexplained.setdefault("", _no_part(KeyError(channel), topology))
     for heard in hearing.values():
         heard.end()
     return Reexecution(
@@ -210,6 +205,25 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         {s.slice_id: s.epoch for s in specs if s.epoch is not None},
         in_order(changes),
     )
+
+
+def _hear(hearing: Mapping[str, Hearing], records: Sequence[Stamped]) -> Iterator[str]:
+    """Hear all that was delivered. Returns the channels that are none, as often as something came on them."""
+    if not isinstance(records, list | tuple) and isinstance(records, Tables):
+        for block in records.delivered():
+            for channel, some in block.by_channel():
+                if channel in hearing:
+                    hearing[channel].hear_columns(some)
+                else:
+                    yield channel
+        return
+    for stamped in of(records, Delivered):
+        record = stamped.record
+        assert isinstance(record, Delivered)
+        if record.channel in hearing:
+            hearing[record.channel].hear(stamped.at, record)
+        else:
+            yield record.channel
 
 
 _incarnation: Final[Callable[[BookEntry], int]] = attrgetter("incarnation")

@@ -23,7 +23,7 @@ import msgspec
 from ..core.events import Event
 from ..core.operators import Processor
 from ..recording.records import Delivered, Opened, Taken
-from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
+from .packed import CHUNK, Columns, Packed, joined, packed_events, packed_numbers, packed_tuples
 
 if TYPE_CHECKING:
     from .known_incarnations import KnownIncarnation
@@ -354,6 +354,14 @@ class Deliveries(Sequence[Delivery]):
             self._rows.extend(record.rows)
             self._derivations.extend(delivery.derivations)
         self._latest, self._waiting = [], 0
+
+    def lend(self, heads: Columns, emitted: Emissions, start: int, stop: int) -> None:
+        """Add deliveries, in columns: the heads, and where their rows are among what was emitted."""
+        self._settle()
+        self._in_one = None
+        self._heads.extend_columns(heads, len(heads[0]))  # type: ignore[arg-type]
+        self._rows.lend(emitted.events, start, stop)
+        self._derivations.lend(emitted.derivations, start, stop)
 
     def columns(self) -> tuple[Packed[tuple[int, int, int, int]], Packed[Event], Packed[Derivation | None]]:
         """(When, incarnation, position, number of rows) of each delivery; all rows; and what made each of them."""

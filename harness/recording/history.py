@@ -7,12 +7,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from ..core.promises import Extent
 from .records import Record, Stamped, no_such_record
+
+if TYPE_CHECKING:
+    from .sealed import DeliveredColumns
 
 RecordType = TypeVar("RecordType", bound=Record)
 
@@ -222,6 +225,13 @@ class Records(Protocol):
     """Records that are somewhere else, of which those of some kinds can be read without the others."""
 
     def of(self, *kinds: type[Record]) -> Iterator[Stamped]: ...
+
+
+@runtime_checkable
+class Tables(Protocol):
+    """Records of which those that were delivered can be read in columns."""
+
+    def delivered(self) -> Iterator[DeliveredColumns]: ...
 
 
 def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import pairwise
@@ -34,6 +36,105 @@ _STEPS = pa.array([str(kind.__struct_config__.tag) for kind in _KINDS if kind no
 
 Numbered = tuple[int, Stamped]
 """A record and its place in the history."""
+Whole = NDArray[np.int64]
+"""Whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column: the different values, and for each row which of them it has."""
+
+    values: list[Any]
+    codes: NDArray[Any]
+
+    def listed(self, rows: slice | Whole) -> list[Any]:
+        # None of the values is a sequence of its own.
+        found: list[Any] = np.array(self.values, object)[self.codes[rows]].tolist()
+        return found
+
+    def at(self, rows: Whole) -> Coded:
+        return Coded(self.values, self.codes[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """Events as they stand in a table."""
+
+    source: Coded
+    seq: Whole
+    key: Coded
+    value: Coded | None
+    """None where each has to be made by itself, since somebody could change it."""
+    encoded: pa.Array
+    """The values in JSON."""
+    time: Whole
+
+    def events(self, rows: slice) -> list[Event]:
+        values = _each_value(self.encoded[rows]) if self.value is None else self.value.listed(rows)
+        seqs, times = self.seq[rows].tolist(), self.time[rows].tolist()
+        return list(map(Event, self.source.listed(rows), seqs, self.key.listed(rows), values, times))
+
+    def at(self, rows: Whole) -> EventColumns:
+        return EventColumns(
+            self.source.at(rows),
+            self.seq[rows],
+            self.key.at(rows),
+            None if self.value is None else self.value.at(rows),
+            self.encoded.take(pa.array(rows)) if self.value is None else self.encoded,
+            self.time[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredColumns:
+    """Records of what was delivered, whole, one after the other."""
+
+    at: Whole
+    sink: Coded
+    channel: Coded
+    incarnation: Whole
+    position: Whole
+    ends: Whole
+    """After how many rows each record ends."""
+    rows: EventColumns
+
+    def by_channel(self) -> Iterator[tuple[str, DeliveredColumns]]:
+        """Those of each channel, in the order in which the channels come first."""
+        of = self.channel.codes
+        codes, first = np.unique(of, return_index=True)
+        counts = np.diff(self.ends, prepend=0)
+        of_rows = np.repeat(of, counts)
+        for code in codes[np.argsort(first)]:
+            mine = np.flatnonzero(of == code)
+            yield (
+                self.channel.values[code],
+                DeliveredColumns(
+                    self.at[mine],
+                    self.sink.at(mine),
+                    self.channel.at(mine),
+                    self.incarnation[mine],
+                    self.position[mine],
+                    np.cumsum(counts[mine]),
+                    self.rows.at(np.flatnonzero(of_rows == code)),
+                ),
+            )
+
+    def firsts(self) -> Iterator[tuple[str, str, int, int]]:
+        """Sink, channel, incarnation and the lowest number of an event, of each."""
+        begins = np.append(0, self.ends[:-1])
+        lowest = np.minimum.reduceat(self.rows.seq, begins).tolist()
+        return zip(self.sink.listed(_ALL), self.channel.listed(_ALL), self.incarnation.tolist(), lowest, strict=True)
+
+    def records(self, first: int, last: int) -> Iterator[tuple[int, Delivered]]:
+        """From one of them up to another: when it was delivered, and what."""
+        begin = int(self.ends[first - 1]) if first else 0
+        some = slice(first, last)
+        columns = (self.at, self.incarnation, self.position, self.ends)
+        numbers = zip(*(column[some].tolist() for column in columns), strict=True)
+        names = zip(self.sink.listed(some), self.channel.listed(some), strict=True)
+        for (at, incarnation, position, end), (sink, channel) in zip(numbers, names, strict=True):
+            yield at, Delivered(sink, channel, incarnation, position, self.rows.events(slice(begin, end)))
+            begin = end
 
 
 class SealedRecords(StreamedRecords):
@@ -60,15 +161,35 @@ class SealedRecords(StreamedRecords):
         found = tables[0] if len(tables) == 1 else merge(*tables, key=itemgetter(0))
         return self._in_order(found)
 
+    def delivered(self) -> Iterator[DeliveredColumns]:
+        """All that was delivered, in its order, in columns. Raises DamagedHistory as `of` does."""
+        latest = -1
+        with self._readable():
+            for batch in self._of_whole_records("delivered"):
+                numbers = batch["n"].to_numpy()
+                steps = np.diff(numbers, prepend=latest)
+                # The rows of a record have one number.
+                back = np.flatnonzero(np.append(steps[:1] <= 0, steps[1:] < 0))
+                if back.size:
+                    raise DamagedHistory(self._out_of_order(int(numbers[back[0]])))
+                latest = int(numbers[-1])
+                yield _delivered_columns(batch, numbers)
+
     def _in_order(self, found: Iterable[Numbered]) -> Iterator[Stamped]:
         """Raises DamagedHistory for tables that hold something else than records, or not in their order."""
         latest = -1
-        try:
+        with self._readable():
             for place, stamped in found:
                 if place <= latest:
                     raise DamagedHistory(self._out_of_order(place))
                 latest = place
                 yield stamped
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Raises DamagedHistory for tables that hold something else than records."""
+        try:
+            yield
         except (pa.ArrowException, msgspec.MsgspecError, LookupError, TypeError, ValueError, OSError) as error:
             raise DamagedHistory(f"the tables in {self.folder} cannot be read: {_said(error)}") from error
 
@@ -127,6 +248,20 @@ class SealedRecords(StreamedRecords):
             _check_whole(batch.columns)
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
+    def _of_whole_records(self, name: str) -> Iterator[dict[str, pa.Array]]:
+        """The same, but the rows of a record are all in one."""
+        rest: list[dict[str, pa.Array]] = []
+        """Of the last record of what was read: more of it may come."""
+        for batch in self._batches(name):
+            numbers = batch["n"].to_numpy()
+            last = int(np.searchsorted(numbers, numbers[-1]))
+            if last or (rest and rest[-1]["n"][0] != batch["n"][0]):
+                yield _one_after_the_other([*rest, {field: column[:last] for field, column in batch.items()}])
+                rest = []
+            rest.append({field: column[last:] for field, column in batch.items()})
+        if rest:
+            yield _one_after_the_other(rest)
+
     def _steps(self, kinds: Iterable[type[Record]]) -> Iterator[Numbered]:
         wanted = pa.array(sorted(str(kind.__struct_config__.tag) for kind in kinds))
         for batch in self._file("steps").iter_batches(_ROWS, use_threads=False):
@@ -183,6 +318,33 @@ class SealedRecords(StreamedRecords):
             yield open_
 
 
+def _one_after_the_other(batches: Sequence[dict[str, pa.Array]]) -> dict[str, pa.Array]:
+    return {field: pa.concat_arrays([batch[field] for batch in batches]) for field in batches[0]}
+
+
+def _delivered_columns(batch: dict[str, pa.Array], numbers: Whole) -> DeliveredColumns:
+    """Raises ValueError for rows with one number that are not of one record."""
+    _check_alike(numbers, [batch[field] for field in ("at", "sink", "channel", "incarnation")])
+    _check_counted(numbers, batch["position"])
+    first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+    return DeliveredColumns(
+        batch["at"].to_numpy()[first],
+        _coded(batch["sink"]).at(first),
+        _coded(batch["channel"]).at(first),
+        batch["incarnation"].to_numpy()[first],
+        batch["position"].to_numpy()[first],
+        np.append(first[1:], len(numbers)),
+        EventColumns(
+            _coded(batch["source"]),
+            batch["seq"].to_numpy(),
+            _coded(batch["key"]),
+            _coded_values(batch["value"]),
+            batch["value"],
+            batch["time"].to_numpy(),
+        ),
+    )
+
+
 _TEXTS = frozenset({"sink", "channel", "source"})
 _NOT_ONE = "the rows of record {:,} are not of one record"
 
@@ -223,24 +385,32 @@ def _numbers(column: pa.Array) -> list[int]:
 
 def _texts(column: pa.Array) -> list[str]:
     """Those that are the same are one object."""
+    return _coded(column).listed(_ALL)
+
+
+_ALL = slice(None)
+
+
+def _coded(column: pa.Array) -> Coded:
     coded = column.dictionary_encode()
-    return _at(coded.dictionary.to_pylist(), coded.indices)
-
-
-def _at(some: Sequence[Any], places: pa.Array) -> list[Any]:
-    """What stands there, none of which is a sequence of its own."""
-    found: list[Any] = np.array(some, object)[places.to_numpy()].tolist()
-    return found
+    return Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy())
 
 
 def _values(column: pa.Array) -> list[Any]:
-    coded = column.dictionary_encode()
-    texts: list[str] = coded.dictionary.to_pylist()
-    values: list[Any] = _value(f"[{','.join(texts)}]")
-    if len(values) != len(texts):
+    coded = _coded_values(column)
+    return _each_value(column) if coded is None else coded.listed(_ALL)
+
+
+def _coded_values(column: pa.Array) -> Coded | None:
+    """None where each has to be made by itself, since somebody could change it."""
+    coded = _coded(column)
+    values: list[Any] = _value(f"[{','.join(coded.values)}]")
+    if len(values) != len(coded.values):
         raise ValueError("a value is more than one")
-    if _ALIKE.issuperset(map(type, values)):
-        return _at(values, coded.indices)
+    return Coded(values, coded.codes) if _ALIKE.issuperset(map(type, values)) else None
+
+
+def _each_value(column: pa.Array) -> list[Any]:
     return _value(f"[{','.join(column.to_pylist())}]")  # type: ignore[no-any-return]
 
 
