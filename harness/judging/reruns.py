@@ -361,7 +361,7 @@ class Deliveries(Sequence[Delivery]):
         self._in_one = None
         self._heads.extend_columns(heads, len(heads[0]))  # type: ignore[arg-type]
         self._rows.lend(emitted.events, start, stop)
-        self._derivations.lend(emitted.derivations, start, stop)
+        self._derivations.lend(emitted.derivations, start, stop)  # type: ignore[arg-type]
 
     def columns(self) -> tuple[Packed[tuple[int, int, int, int]], Packed[Event], Packed[Derivation | None]]:
         """(When, incarnation, position, number of rows) of each delivery; all rows; and what made each of them."""

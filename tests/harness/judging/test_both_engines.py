@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from sampling import long_but_for
 from simulation import CASES, SPREAD, drawn, history_of, scenario_of, subject_of
 from streamproof.harness.core.verdicts import Tally
+from streamproof.harness.recording import sealed
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Stamped
+from streamproof.harness.recording.sealed import SealedRecords
+from streamproof.harness.recording.sealing import seal
 from told_by import told_by
 
 SHORT = 7
@@ -48,8 +52,15 @@ def told(case: str, history: History) -> dict[str, object]:
     return {name: value for name, value in found.items() if isinstance(value, Tally | str)}
 
 
+def sealed_in(folder: Path, history: History, monkeypatch: pytest.MonkeyPatch) -> History:
+    """The same history, its records in tables, of which a few rows are read at a time."""
+    monkeypatch.setattr(sealed, "_ROWS", 2 * SHORT)
+    seal(history.records, folder)
+    return History(SealedRecords(folder), history.timeline)
+
+
 @pytest.mark.parametrize("case", long_but_for(SPREAD, CASES))
-def test_long_and_short_histories_are_judged_alike(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_and_short_histories_are_judged_alike(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     scenario = scenario_of(case)
     histories = []
     for seed in range(2):
@@ -60,3 +71,4 @@ def test_long_and_short_histories_are_judged_alike(case: str, monkeypatch: pytes
         long_from(SHORT, patched)
         for history, expected in zip(histories, short, strict=True):
             assert told(case, history) == expected
+            assert told(case, sealed_in(tmp_path, history, patched)) == expected
