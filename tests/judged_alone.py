@@ -1,7 +1,7 @@
 """Judges a folder of `long_histories` in a process of its own: `judged_alone.py FOLDER OUTPUTS [masked]`.
 
-Prints the memory at its peak less what the interpreter and the imports take, in bytes, the seconds, the verdict on the
-claim, and what the history is consistent with, as JSON.
+Prints the memory at its peak less what the interpreter and the imports take, in bytes, that of the largest process
+beside it, the seconds, the verdict on the claim, and what the history is consistent with, as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def _processor() -> float:
+    """Seconds, those of other processes that have ended among them."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def main() -> None:
     folder, outputs, masked = Path(sys.argv[1]), int(sys.argv[2]), "masked" in sys.argv
     judged = scenario(masked, outputs)
@@ -36,8 +42,9 @@ def main() -> None:
             {
                 "bytes": _peak() - before,
                 "peak": _peak(),
+                "beside": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
                 "seconds": time.monotonic() - began,
-                "cpu": time.process_time(),
+                "cpu": _processor(),
                 "verdicts": [f"{v.guarantee}: {v.status} {v.summary or v.reason}" for v in judgement.verdicts],
                 "strongest": [str(guarantee) for guarantee in judgement.strongest],
                 "repeated": judgement.collation.duplicate_outputs.count,

@@ -7,7 +7,9 @@ import resource
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,18 +20,47 @@ pytestmark = [pytest.mark.bench]
 ALONE = Path(long_histories.__file__).with_name("judged_alone.py")
 
 
+BOUND = 300
+"""Bytes that one more output may take."""
+GROWTH = 1.5
+"""One more of many outputs may take so much of the time that one more of few takes."""
+
+
+def _judged(folder: Path, outputs: int) -> dict[str, Any]:
+    words = [sys.executable, str(ALONE), str(folder), str(outputs)]
+    said: dict[str, Any] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    assert "HOLDS" in said["verdicts"][0]
+    return said
+
+
+@pytest.mark.parametrize("crash", [True, False], ids=["crash", "calm"])
+def test_one_more_output_takes_little_however_many_there_are(crash: bool, tmp_path: Path) -> None:
+    judged = []
+    for outputs in (250_000, 500_000, 1_000_000):
+        folder = tmp_path / str(outputs)
+        delivered = long_histories.write(folder, outputs, crash=crash, masked=False)
+        judged.append((delivered, _judged(folder, outputs)))
+    more = [
+        [(other[what] - one[what]) / (several - some) for what in ("bytes", "cpu")]
+        for (some, one), (several, other) in pairwise(judged)
+    ]
+    told = "; ".join(f"{memory:,.0f} bytes and {seconds * 1e6:.1f} µs" for memory, seconds in more)
+    print(f"\none more output, of up to 500,000 and of up to 1,000,000: {told}")
+    (_, of_few), (memory, of_many) = more
+    assert memory < BOUND
+    assert of_many < GROWTH * of_few
+
+
 @pytest.mark.parametrize("crash", [True, False], ids=["crash", "calm"])
 @pytest.mark.parametrize("outputs", [100_000, 1_000_000, 10_000_000])
 def test_a_verdict(outputs: int, crash: bool, tmp_path: Path) -> None:
     delivered = long_histories.write(tmp_path, outputs, crash=crash, masked=False)
-    words = [sys.executable, str(ALONE), str(tmp_path), str(outputs)]
-    said = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    said = _judged(tmp_path, outputs)
     print(
         f"\n{delivered:,} outputs: {said['bytes'] / delivered:,.0f} bytes an output, {said['peak'] / 1e6:,.0f} MB",
         end="",
     )
     print(f" at the peak, {said['seconds']:.1f} s ({said['cpu']:.1f} s on the processor): {said['verdicts'][0]}")
-    assert "HOLDS" in said["verdicts"][0]
 
 
 _COMPARED = """
