@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from ..recording.history import History, Tables
+from ..recording.history import History, in_tables
 from ..recording.records import (
     Adopted,
     CheckpointDurable,
@@ -200,9 +200,8 @@ def _firsts_delivered(
     by which of its incarnations."""
     if not sinks:
         return
-    records = history.records
-    if not isinstance(records, list | tuple) and isinstance(records, Tables):
-        for block in records.delivered():
+    if (tables := in_tables(history.records)) is not None:
+        for block in tables.delivered():
             for sink, channel, number, first in block.firsts():
                 if sink in sinks:
                     yield (channel.partition(">")[0], number, sink, 1), first

@@ -13,7 +13,7 @@ from ..core.events import Event, Value
 from ..core.slice_names import channel_name
 from ..core.topology import Role, Topology
 from ..protocol.spec import SliceSpec
-from ..recording.history import Tables, of
+from ..recording.history import in_tables, of
 from ..recording.records import (
     Changed,
     CheckpointDurable,
@@ -209,8 +209,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
 
 def _hear(hearing: Mapping[str, Hearing], records: Sequence[Stamped]) -> Iterator[str]:
     """Hear all that was delivered. Returns the channels that are none, as often as something came on them."""
-    if not isinstance(records, list | tuple) and isinstance(records, Tables):
-        for block in records.delivered():
+    if (tables := in_tables(records)) is not None:
+        for block in tables.delivered():
             for channel, some in block.by_channel():
                 if channel in hearing:
                     hearing[channel].hear_columns(some)

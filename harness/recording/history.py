@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkabl
 import msgspec
 
 from ..core.promises import Extent
-from .records import Record, Stamped, no_such_record
+from .records import Offered, Record, Stamped, no_such_record
 
 if TYPE_CHECKING:
     from .sealed import DeliveredColumns
@@ -229,9 +229,16 @@ class Records(Protocol):
 
 @runtime_checkable
 class Tables(Protocol):
-    """Records of which those that were delivered can be read in columns."""
+    """Records of which those that were delivered can be read in columns, and of those that were offered how many."""
 
     def delivered(self) -> Iterator[DeliveredColumns]: ...
+
+    def offered(self) -> Iterator[tuple[int, str, int]]: ...
+
+
+def in_tables(records: Sequence[Stamped]) -> Tables | None:
+    """The same records, where they are in tables."""
+    return records if not isinstance(records, list | tuple) and isinstance(records, Tables) else None
 
 
 def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:
@@ -264,6 +271,13 @@ class History:
     def each(self, kind: type[RecordType]) -> Iterator[RecordType]:
         """The records of one kind, in their order, without the time of each."""
         return (stamped.record for stamped in self.of(cast(type[Record], kind)) if isinstance(stamped.record, kind))
+
+    def offered(self) -> Iterator[tuple[int, str, int]]:
+        """When, by which source and how many events were offered, record by record."""
+        if (tables := in_tables(self.records)) is not None:
+            return tables.offered()
+        found = ((stamped.at, stamped.record) for stamped in self.of(Offered))
+        return ((at, one.source, len(one.events)) for at, one in found if isinstance(one, Offered))
 
     @property
     def drained(self) -> bool:

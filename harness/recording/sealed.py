@@ -175,6 +175,29 @@ class SealedRecords(StreamedRecords):
                 latest = int(numbers[-1])
                 yield _delivered_columns(batch, numbers)
 
+    def offered(self) -> Iterator[tuple[int, str, int]]:
+        """When, by which source and how many events were offered, without what these are. Raises DamagedHistory as `of`
+        does."""
+        latest: tuple[int, int, str, int] | None = None
+        """The last record of what was read, with its place: more of it may come."""
+        with self._readable():
+            for batch in self._file("offered").iter_batches(_ROWS, columns=["n", "at", "source"], use_threads=False):
+                _check_whole(batch.columns)
+                numbers = batch.column(0).to_numpy()
+                _check_alike(numbers, batch.columns[1:])
+                first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+                times, sources = batch.column(1).to_numpy()[first].tolist(), _coded(batch.column(2)).listed(first)
+                counts = np.diff(first, append=len(numbers)).tolist()
+                for n, at, source, count in zip(numbers[first].tolist(), times, sources, counts, strict=True):
+                    if latest is not None and latest[0] == n:
+                        latest = (*latest[:3], latest[3] + count)
+                        continue
+                    if latest is not None:
+                        yield latest[1:]
+                    latest = n, at, source, count
+            if latest is not None:
+                yield latest[1:]
+
     def _in_order(self, found: Iterable[Numbered]) -> Iterator[Stamped]:
         """Raises DamagedHistory for tables that hold something else than records, or not in their order."""
         latest = -1

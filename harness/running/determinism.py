@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -93,13 +93,17 @@ class _Task(msgspec.Struct, frozen=True, array_like=True):
     offered: dict[str, list[Event]]
 
 
-def beginning(history: History) -> dict[str, list[Event]]:
-    """What each source offered, as far as it is executed again."""
+def beginning(history: History, sources: Collection[str]) -> dict[str, list[Event]]:
+    """What each of these sources offered, as far as it is executed again."""
     offered: dict[str, list[Event]] = {}
-    for stamped in history.of(Offered):
-        if isinstance(stamped.record, Offered):
-            known = offered.setdefault(stamped.record.source, [])
-            known += stamped.record.events[: EVENTS - len(known)]
+    wanting = set(sources)
+    for record in history.each(Offered):
+        known = offered.setdefault(record.source, [])
+        known += record.events[: EVENTS - len(known)]
+        if len(known) == EVENTS:
+            wanting.discard(record.source)
+            if not wanting:
+                break
     return offered
 
 

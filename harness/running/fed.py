@@ -34,11 +34,10 @@ def check_fed(path: Path, description: Description, workload: Workload, history:
     counts: dict[str, int] = {}
     times: dict[str, list[tuple[int, int]]] = {}
     """When how many events of a source had been offered before."""
-    for stamped in history.of(Offered):
-        assert isinstance(stamped.record, Offered)
-        so_far = counts.get(stamped.record.source, 0)
-        times.setdefault(stamped.record.source, []).append((stamped.at, so_far))
-        counts[stamped.record.source] = so_far + len(stamped.record.events)
+    for at, source, count in history.offered():
+        so_far = counts.get(source, 0)
+        times.setdefault(source, []).append((at, so_far))
+        counts[source] = so_far + count
     fed = _as_said(path, said, workload, max(counts.values(), default=0))
     every = _interval(description.cluster, fed)
     offered = _offered(history) if fed.events <= _COMPARED else {}

@@ -316,7 +316,7 @@ def judge_folder(
             scenario = replace(scenario, faults=tuple(saved.fault() for saved in description.schedule))
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
-    determinism = examine_operators(scenario, beginning(history), description.origin)
+    determinism = examine_operators(scenario, beginning(history, scenario.subject.sources), description.origin)
     judgement = judge_history(scenario, history, registry.oracles, virtual, determinism)
     if cluster_of is not None and not determinism.differs:
         judgement = _as_far_as_repeated(judgement, why_not_repeated(path, description, history, registry, cluster_of))

@@ -19,7 +19,7 @@ from ..contracts.registry import Registry
 from ..core.errors import StreamproofError
 from ..recording.folder import Description
 from ..recording.history import History, Remembered, Stamp, TimelineEntry
-from ..recording.records import Offered, Record, Stamped, whose
+from ..recording.records import Record, Stamped, whose
 from ..recording.sealing import leaves_rows
 from .carrying_out import carry_out
 from .replaying import planned_again
@@ -57,7 +57,7 @@ def why_not_repeated(
 
 
 def _length(history: History) -> int:
-    return sum(len(record.events) for record in history.each(Offered))
+    return sum(count for _, _, count in history.offered())
 
 
 class _Compared:

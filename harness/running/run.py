@@ -103,7 +103,9 @@ def run_named(
         carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)
-    determinism = examine_operators(named.scenario, beginning(history), _makes(named, registry))
+    determinism = examine_operators(
+        named.scenario, beginning(history, named.scenario.subject.sources), _makes(named, registry)
+    )
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
     judgement = write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)

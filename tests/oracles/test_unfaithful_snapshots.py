@@ -182,7 +182,7 @@ def test_what_an_operator_keeps_in_itself_is_gone_with_its_node() -> None:
     assert found.verdict(EXACTLY_ONCE).status is Status.VIOLATED
     assert judged(operator, crashes=False).verdict(PRECISE).status is Status.HOLDS
     # So it does not pass for one that gives the same in another process.
-    assert examine(topology_of(RemembersWhatItMade()), beginning(found.history)).differs == ""
+    assert examine(topology_of(RemembersWhatItMade()), beginning(found.history, ["source-0"])).differs == ""
 
 
 def test_nor_does_it_know_what_an_earlier_run_or_its_judging_left_in_it() -> None:

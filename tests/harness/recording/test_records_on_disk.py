@@ -18,7 +18,7 @@ from streamproof.harness.core.events import Event
 from streamproof.harness.recording import sealed
 from streamproof.harness.recording.framed import FramedRecords
 from streamproof.harness.recording.frames import FrameWriter, read_frames
-from streamproof.harness.recording.history import of
+from streamproof.harness.recording.history import History, of
 from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
@@ -154,6 +154,17 @@ def test_records_read_from_the_disk_are_those_that_were_sealed(
         for place in range(len(records)):
             assert (read[place], read[place - len(records)]) == (records[place], records[place])
         assert read[1:3] == records[1:3]
+        assert list(History(read, []).offered()) == list(History(records, []).offered())
+        delivered = list(of(records, Delivered))
+        columns = list(read.delivered())
+        assert [Stamped(*one) for some in columns for one in some.records(0, len(some.ends))] == delivered
+        firsts = [first for some in columns for *_, first in some.firsts()]
+        assert firsts == [min(row.seq for row in one.record.rows) for one in delivered]
+        for some in columns:
+            for channel, its in some.by_channel():
+                mine = [one for one in some.records(0, len(some.ends)) if one[1].channel == channel]
+                assert list(its.records(0, len(its.ends))) == mine
+                assert list(its.records(1, len(its.ends))) == mine[1:]
 
 
 @pytest.mark.parametrize("table", ["offered", "delivered", "steps"])
@@ -238,6 +249,36 @@ def test_records_that_are_out_of_order_are_refused_whoever_sealed_them(tmp_path:
     _sealed_anew(tmp_path, "steps", lambda rows: rows[::-1])
     with pytest.raises(DamagedHistory, match="out of order"):
         list(read_sealed(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda rows: [{**rows[0], "value": "{"}, *rows[1:]], "cannot be read"),
+        (lambda rows: [{**rows[0], "seq": None}, *rows[1:]], "cannot be read"),
+        (lambda rows: rows[::-1], "out of order"),
+        (lambda rows: [rows[2], rows[0]], "out of order"),
+        (lambda rows: [rows[0], {**rows[1], "position": 7}, rows[2]], "not of one record"),
+        (lambda rows: [rows[0], {**rows[1], "incarnation": 2}, rows[2]], "not of one record"),
+    ],
+    ids=["value", "number", "order", "order of records", "position", "incarnation"],
+)
+@pytest.mark.parametrize("rows", [1, 2, 16])
+def test_columns_that_hold_no_records_are_refused(
+    how: Callable[[list[dict[str, Any]]], list[dict[str, Any]]],
+    said: str,
+    rows: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sealed, "_ROWS", rows)
+    some = [[Event("a-0", 1, "k", 1, 1), Event("a-0", 2, "k", 2, 2)], [Event("a-0", 3, "k", 3, 3)]]
+    records = [Delivered("s-0", "a-0>s-0", 1, 2 * place, events) for place, events in enumerate(some)]
+    seal([Stamped(1, record) for record in records], tmp_path)
+    assert [len(one.ends) for one in SealedRecords(tmp_path).delivered()]
+    _sealed_anew(tmp_path, "delivered", how)
+    with pytest.raises(DamagedHistory, match=said):
+        list(SealedRecords(tmp_path).delivered())
 
 
 def _sealed_anew(folder: Path, name: str, how: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:

@@ -349,6 +349,6 @@ def test_no_more_than_the_beginning_of_the_input_is_executed() -> None:
         return Stamped(0, Offered("a-0", [Event("a-0", n, "k", n, n) for n in range(first, last + 1)]))
 
     history = History([offer(1, 600), offer(601, 1_100), offer(1_101, 1_200), Stamped(0, Offered("b-0", []))], [])
-    found = beginning(history)
+    found = beginning(history, ["a-0", "b-0"])
     assert [len(events) for events in found.values()] == [EVENTS, 0]
     assert found["a-0"][-1].seq == EVENTS
