@@ -95,12 +95,11 @@ class Execution:
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known life, and left it."""
-        self._in_columns = any(
-            sender.emitted[spec.slice_id].events.packed
-            for up in spec.upstream
-            for sender in reruns.get(up, {}).values()
-        )
+        self._in_columns = False
         """Whether any of what it took is in columns."""
+        for up in spec.upstream:
+            for sender in reruns.get(up, {}).values():
+                self._in_columns |= sender.stretches[-1].emitted[spec.slice_id].events.packed
         self._receivers: Receivers | None = None
         """For what is executed in columns; None where nothing can be."""
         if self._in_columns:
@@ -381,7 +380,8 @@ class Execution:
             return False
         self._done[number] += len(window.ends)
         self._heard.update(upto)
-        self._remember(rerun, events)
+        if rerun in self._events:
+            self._remember(rerun, events)
         return True
 
     def _made_in_columns(self, up: str, speaker: int) -> Emissions | None:
@@ -396,11 +396,11 @@ class Execution:
         return None if inherited else emissions
 
     def _remember(self, rerun: Rerun, events: Sequence[Event]) -> None:
-        """What one took who could be known."""
-        if (taken := self._events.get(rerun)) is not None:
-            taken += events
-            if len(taken) > CHUNK:
-                del self._events[rerun]
+        """What one took who can be known, unless it is too much."""
+        taken = self._events[rerun]
+        taken += events
+        if len(taken) > CHUNK:
+            del self._events[rerun]
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         if (along := self._along.get(rerun)) is not None:
@@ -567,7 +567,8 @@ class Execution:
                 rerun.batches += along.batches((len(events),), along.at - len(events))
                 return
             self._leave(rerun)
-        self._remember(rerun, events)
+        if rerun in self._events:
+            self._remember(rerun, events)
         if self._in_columns:
             rerun.as_rows()
         rerun.took.extend(derivations)
