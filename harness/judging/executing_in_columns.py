@@ -138,11 +138,13 @@ def _sent_to(
     spec: SliceSpec, keys: Sequence[str], events: Sequence[Event], upto: Numbers, receivers: Receivers
 ) -> Numbers:
     """The channels that each output goes to."""
+    found: list[int] = []
     try:
-        return np.fromiter(map(receivers.__getitem__, keys), np.int64, len(keys))
+        # Those before the first key that has none are in the list.
+        found.extend(map(receivers.__getitem__, keys))
     except Exception as error:
-        place = next(place for place, key in enumerate(keys) if not isinstance(key, str))
-        raise _failed(spec, events[int(np.searchsorted(upto, place, "right"))], error) from error
+        raise _failed(spec, events[int(np.searchsorted(upto, len(found), "right"))], error) from error
+    return np.array(found, np.int64)
 
 
 @dataclass(frozen=True)
