@@ -97,17 +97,14 @@ class _Change:
 
 def _changes(history: History, slices: Collection[str], shown: Iterable[_Shown] = ()) -> list[_Change]:
     """In the order of time, until the end of the input has passed through: what comes later harms nobody. `shown` is
-    known beside what is said."""
+    known beside what is said; who is in step by both is so from the earlier on."""
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
         _Change(stamped.at, record.slice, record.incarnation, False)
         for stamped in history.of(InStep)
         if isinstance(record := stamped.record, InStep)
     ]
-    said = {(change.slice_id, change.incarnation): change.at for change in stepped}
-    for who, at in shown:
-        if at < said.get(who, at + 1):
-            stepped.append(_Change(at, *who, False))
+    stepped += [_Change(at, *who, False) for who, at in shown]
     lost = losses(history)
     changes = [_Change(at, slice_id, incarnation, True) for (slice_id, incarnation), at in lost.items()]
     changes += [s for s in stepped if s.at < lost.get((s.slice_id, s.incarnation), s.at + 1)]

@@ -11,12 +11,12 @@ from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stamp
-from streamproof.harness.recording.records import Opened
+from streamproof.harness.recording.records import Compensated, Opened
 
 
-def interrupted() -> Made:
+def interrupted(operator: Log | None = None) -> Made:
     """A slice takes 4, and is lost; 6 are offered when its successor opens its channel."""
-    made = Made(chain(Log()), Numbering.FRESH)
+    made = Made(chain(operator or Log()), Numbering.FRESH)
     made.start("op0", 1)
     made.open("a", 1, "op0", 1, 1)
     made.open("op0", 1, "sink", 1, 1)
@@ -43,6 +43,29 @@ def lost(made: Made) -> list[str]:
     assert verdict.status is (Status.VIOLATED if verdict.anomalies else Status.HOLDS)
     assert {tally.anomaly for tally in verdict.anomalies} <= {Anomaly.LOST_INPUT}
     return [evidence.what for tally in verdict.anomalies for evidence in tally.sample]
+
+
+class Raised(Log):
+    """Makes up for what a recovery could not restore."""
+
+    def compensate(self, state: list[object], missing: float) -> list[object]:
+        return [*state, missing]
+
+
+def test_a_state_that_was_moved_is_no_run_over_what_is_left() -> None:
+    """What comes of it is explained by the record, and is not what the operator makes of what it took."""
+    made = interrupted(Raised())
+    made.note(Compensated("op0-0", 2, 4.0))
+    taking(made, 7, 10).keep("op0", 2)
+    for claim in (Guarantee(AMNESIA), gap_recovery(events(4))):
+        verdict = made.verdict(claim)
+        assert verdict.status is Status.VIOLATED
+        assert [(one.anomaly, one.of) for one in verdict.anomalies] == [
+            (Anomaly.PHANTOM_OUTPUT, "of states that were moved")
+        ]
+    plain = taking(interrupted(Raised()), 7, 10)
+    plain.keep("op0", 2)
+    assert plain.verdict(AMNESIA).status is Status.HOLDS
 
 
 def test_what_came_while_it_was_away_is_the_gap() -> None:

@@ -8,7 +8,8 @@ import pytest
 from handmade import Log, Made, Pass, chain
 from simulation import history_of, scenario_of
 from streamproof.harness.core.events import Event, Value
-from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PRECISE
+from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PRECISE, bounded_error
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.judging.exactness import same_value
 from streamproof.harness.recording.history import History
@@ -81,6 +82,18 @@ def test_what_is_downstream_of_doubt_is_doubtful() -> None:
     made.keep("op1", 1)
     assert made.rerun().doubtful == {"op0-0", "op1-0", "sink-0"}
     assert made.verdict(AT_MOST_ONCE).status is Status.UNKNOWN
+
+
+def test_no_bound_is_exceeded_by_what_is_doubtful() -> None:
+    """Of 2 events the slice takes 5, on record, and nothing comes out: what it has lost, no record says."""
+    made = Made(chain(Pass()))
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 5)
+    made.keep("op0", 1)
+    verdict = made.verdict(bounded_error(0, 0, 0))
+    assert (verdict.status, verdict.anomalies) == (Status.UNKNOWN, ())
+    assert verdict.unknown is not None and verdict.unknown.why is Why.UNJUDGEABLE
 
 
 # Exactness

@@ -201,6 +201,17 @@ def test_a_source_of_the_users_may_cut_its_batches_otherwise() -> None:
     assert counts(collated([found[0], Given(1, [B, B, B, A3, row("z")])], OWN)) == {"phantoms": 1}
 
 
+def test_a_copy_that_may_stand_in_the_place_of_a_missing_row_shows_no_loss_and_no_second_effect() -> None:
+    found = [Given(0, [A]), Given(1, [B, A2, B, B, A3, A3])]
+    history = query_history(OWN, BATCHES, found)
+    assert collate_references(history, OWN).doubt
+    assert statuses(history, OWN, AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE) == {
+        AT_LEAST_ONCE: "UNKNOWN",
+        AT_MOST_ONCE: "UNKNOWN",
+        EXACTLY_ONCE: "VIOLATED",
+    }
+
+
 def test_with_a_source_of_the_users_the_table_alone_is_compared() -> None:
     update = OutputShape(OutputMode.UPDATE, ("word",), own_source=True)
     wanted = [Given(0, [A, B]), Given(1, [A2, C])]

@@ -276,6 +276,12 @@ def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
     assert why(silent(opened=False), Tolerance.ONE_IN_STEP) != ""
 
 
+def test_who_says_late_that_it_is_in_step_is_in_step_since_it_was_shown() -> None:
+    made = silent(opened=True)
+    made.in_step("op0", 2)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+
+
 @pytest.mark.parametrize(
     ("peers_keep", "there_for", "passed"), [(True, 100_000, False), (False, 100_000, True), (True, 1_000, True)]
 )
