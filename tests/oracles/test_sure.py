@@ -93,7 +93,8 @@ def test_no_bound_is_exceeded_by_what_is_doubtful() -> None:
     made.keep("op0", 1)
     verdict = made.verdict(bounded_error(0, 0, 0))
     assert (verdict.status, verdict.anomalies) == (Status.UNKNOWN, ())
-    assert verdict.unknown is not None and verdict.unknown.why is Why.UNJUDGEABLE
+    assert verdict.unknown is not None
+    assert verdict.unknown.why is Why.UNJUDGEABLE
 
 
 # Exactness
