@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import msgspec
 import pytest
 
 from handmade import JUDGES, Draw, Highest, Log, Made, Pass, chain
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.events import Event
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -20,6 +23,7 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_REPEATING,
     k_safety,
 )
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.spec import Numbering
@@ -176,9 +180,14 @@ def test_numbers_of_their_own_do_not_make_an_order_between_replicas() -> None:
 # One order
 
 
-def merging(numbering: Numbering = Numbering.CONTINUED, *, merge: ByTime | None = None) -> Made:
+def merging(
+    numbering: Numbering = Numbering.CONTINUED,
+    *,
+    merge: ByTime | None = None,
+    operator: Operator[Any] | None = None,
+) -> Made:
     """Two sources come together in a slice with two replicas."""
-    made = Made(chain(Log(), sources=("a", "b")), numbering, replicas=2, merge=merge)
+    made = Made(chain(operator or Log(), sources=("a", "b")), numbering, replicas=2, merge=merge)
     made.offer("a", 1)
     made.offer("b", 2)
     made.start("op0", 1)
@@ -201,6 +210,48 @@ def test_any_order_that_explains_all_is_precise(order: str) -> None:
     both_kept(made)
     for guarantee in (PRECISE, REPLICAS_AGREE, EXACTLY_ONCE_OUTPUT):
         assert made.verdict(guarantee).status is Status.HOLDS
+
+
+class Total(Operator[list[int]]):
+    """What it holds in the end depends on no order, what it gives on the way does."""
+
+    fan_out = 1
+
+    def initial_state(self) -> list[int]:
+        return [0]
+
+    def process(self, event: Event, state: list[int]) -> Iterable[Output]:
+        state[0] += event.value
+        return [(event.key, state[0])]
+
+
+def test_an_order_that_explains_all_is_enough_though_another_replica_took_another() -> None:
+    made = merging(operator=Total())
+    in_order(made, 1, "ab")
+    in_order(made, 2, "ba")
+    made.deliver("op0", 1, 1, 2)
+    both_kept(made)
+    assert made.verdict(PRECISE).status is Status.HOLDS
+
+
+def test_what_was_drawn_and_taken_downstream_is_drawn_once() -> None:
+    """The receiver filters what comes again, so that nobody else notices that the draws are others."""
+    made = Made(chain(Draw(), Log()))
+    made.offer("a", 1, 2, 3, 4)
+    made.start("op0", 1, seed=1)
+    made.start("op1", 1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.lose("op0", 1)
+    made.start("op0", 2, seed=2)
+    made.take("op0", 2, "a", 1, 1, 4)
+    made.take("op1", 1, "op0", 2, 3, 4)
+    made.deliver("op1", 1, 1, 2, 3, 4)
+    made.keep("op0", 2)
+    made.keep("op1", 1)
+    verdict = made.verdict(PRECISE)
+    assert verdict.status is Status.VIOLATED
+    assert [evidence.where for one in verdict.anomalies for evidence in one.sample] == ["op0-0>op1-0"]
 
 
 def test_outputs_of_two_orders_are_not_of_one() -> None:

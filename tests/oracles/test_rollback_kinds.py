@@ -136,6 +136,23 @@ def test_a_horizon_that_the_input_reaches_with_its_last_event(
     assert refilled().verdict(within(beyond)).status is Status.UNKNOWN
 
 
+@pytest.mark.parametrize("bound", [Duration(10_000), Events(5)])
+def test_who_was_replaced_before_its_horizon_need_not_reach_it(bound: Duration | Events) -> None:
+    """The second took 4 events and was lost; the third converges."""
+    made = Made(chain(Last()))
+    made.offer("a", *[1] * 14, every=2)
+    for number, (first, last) in enumerate([(1, 6), (4, 7), (5, 14)], start=1):
+        made.start("op0", number, next_seq=first)
+        made.take("op0", number, "a", 1, first, last)
+        made.deliver("op0", number, *range(first, last + 1))
+        if number < 3:
+            made.lose("op0", number)
+    made.keep("op0", 3)
+    verdict = made.verdict(within(bound))
+    assert verdict.status is Status.HOLDS
+    assert "8 outputs differ" in verdict.summary
+
+
 def test_without_a_horizon_a_difference_cannot_be_judged_and_none_needs_none() -> None:
     assert "states no horizon" in refilled().verdict(ROLLBACK_CONVERGENT).reason
     assert replayed((3, 4, 5, 6)).verdict(ROLLBACK_CONVERGENT).status is Status.HOLDS
