@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -15,6 +16,7 @@ from ..core.addresses import Address, Point
 from ..core.errors import AlteredCertificate, ExitStatus, InvalidHistory, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
+from ..core.wording import counted
 from ..judging.collation import CollatedQuery
 from ..judging.oracle import Case, Oracle, judge_each
 from ..judging.statistics import Bound
@@ -166,7 +168,7 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
     refuse_without_end(folder)
     certificate = read_certificate(folder)
     check_files(folder, certificate)
-    differences = [*_strange_folders(certificate), *_left_out(certificate)]
+    differences = [*_strange_folders(certificate), *_left_out(certificate), *_fed_less(folder, certificate)]
     trials = []
     for trial in certificate.trials:
         judged, found = _again(folder, certificate, trial, oracles)
@@ -233,6 +235,19 @@ def _left_out(certificate: Certificate) -> Iterator[str]:
     for name in () if certificate.asked is None else certificate.asked.named:
         if name not in claimed:
             yield f"{name} was claimed, and the certificate does not list it as a claim"
+
+
+def _fed_less(folder: Path, certificate: Certificate) -> Iterator[str]:
+    """Whether no run was fed as much as the certificate tells of. Only what shrinks a violation takes fewer events."""
+    events = certificate.workload.get("events")
+    if not isinstance(events, int) or not certificate.trials:
+        return
+    for name in dict.fromkeys(trial.folder for trial in certificate.trials):
+        if f"{name}/scenario.json" in certificate.files:
+            with suppress(InvalidHistory):
+                if read_description(folder / name).workload.get("events") == events:
+                    return
+    yield f"none of its runs was fed the {counted(events, 'event')} that it tells of"
 
 
 def _again(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -13,20 +13,22 @@ if TYPE_CHECKING:
 
 POINTS: Final = 240
 """That are kept at most, however long the search."""
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class CoursePoint(msgspec.Struct, frozen=True):
     """How far a search had come."""
 
-    schedules: int
-    seconds: float
-    struck: int
+    schedules: _Count
+    seconds: _Seconds
+    struck: _Count
     """Addresses of the run without failures at which a fault has struck by then."""
-    beyond: int
+    beyond: _Count
     """Addresses that only recoveries pass, at which one has."""
-    violated: int
+    violated: _Count
     """Schedules."""
-    kinds: int
+    kinds: _Count
     """Of violations."""
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from ..core.errors import InvalidDocument, UnknownDocumentVersion
+from ..core.errors import ExitStatus, InvalidDocument, UnknownDocumentVersion
+from ..core.verdicts import Status
+from ..core.wording import counted
 from .course import CoursePoint
 
 FORMAT: Final = "streamproof explore"
 VERSION: Final = 1
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class SaidHead(msgspec.Struct, frozen=True):
@@ -32,17 +35,17 @@ class SaidFact(msgspec.Struct, frozen=True):
 class CountedAddresses(msgspec.Struct, frozen=True):
     """Where faults have struck."""
 
-    exist: int
-    struck: int
-    beyond: int
+    exist: _Count
+    struck: _Count
+    beyond: _Count
 
 
 class RandomSample(msgspec.Struct, frozen=True):
     """Of the schedules that were drawn, those whose faults bit within what is claimed."""
 
-    held: int
-    violated: int
-    unknown: int
+    held: _Count
+    violated: _Count
+    unknown: _Count
     at_most: float | None
     confidence: float
 
@@ -52,7 +55,7 @@ class ViolatedKind(msgspec.Struct, frozen=True):
 
     guarantee: str
     anomaly: str
-    schedules: int
+    schedules: _Count
 
 
 class SearchDocument(msgspec.Struct, frozen=True):
@@ -67,19 +70,50 @@ class SearchDocument(msgspec.Struct, frozen=True):
     scenario: str
     origin: str
     seed: int
-    schedules: int
+    schedules: _Count
     seconds: float
     claims: tuple[str, ...]
-    verdicts: dict[str, int]
+    verdicts: dict[Status, _Count]
     violated: tuple[ViolatedKind, ...]
-    exercised: dict[str, int]
+    exercised: dict[str, _Count]
     untried: tuple[str, ...]
     addresses: CountedAddresses
     random: RandomSample
     counterexamples: tuple[dict[str, Any], ...]
-    exit_status: int | None
+    exit_status: ExitStatus | None
     goes_on: bool = False
     """Whether the search had not ended when this was said."""
+
+    def __post_init__(self) -> None:
+        if why := self._contradiction():
+            raise ValueError(why)
+
+    def _contradiction(self) -> str:
+        """What it says twice, and not the same. The page begins with the second, and whoever has altered it may have
+        left the first."""
+        judged, violated = sum(self.verdicts.values()), self.verdicts.get(Status.VIOLATED, 0)
+        found = sum(one.schedules for one in self.violated)
+        if judged != self.schedules:
+            return f"it has {counted(judged, 'verdict')} on {counted(self.schedules, 'schedule')}"
+        if found != violated:
+            return f"{violated:,} of its verdicts are VIOLATED, and its kinds of violation count {found:,}"
+        if self.counterexamples and not violated:
+            return "it has a counterexample, and no schedule that violates"
+        if (self.exit_status is ExitStatus.VIOLATED) != bool(violated):
+            return f"its exit status is {self._status}, and {violated:,} of its verdicts are VIOLATED"
+        if self.exit_status is not ExitStatus.HOLDS:
+            return ""
+        if self.goes_on:
+            return f"its exit status is {self._status}, and it goes on"
+        if self.untried:
+            return f"its exit status is {self._status}, and it names what was hardly tried: {', '.join(self.untried)}"
+        if not self.verdicts.get(Status.HOLDS, 0):
+            return f"its exit status is {self._status}, and none of its verdicts is HOLDS"
+        return ""
+
+    @property
+    def _status(self) -> str:
+        return "none" if self.exit_status is None else str(int(self.exit_status))
 
 
 def search_document(file: Path, found: Any) -> SearchDocument:

@@ -40,10 +40,17 @@ class OutputShape:
         """From a query's description, which has at least `mode`, `key` and `reads`, and names a source of the user's
         under `code`.
 
-        Raises KeyError where one of them is missing, ValueError for a mode that Spark does not have.
+        Raises KeyError where one of them is missing, ValueError for a mode that Spark does not have and for what is of
+        another kind: a text, too, could be gone through as columns, and any value taken for a yes or a no.
         """
-        own_source = "source" in description.get("code", {})
-        return cls(OutputMode(description["mode"]), tuple(description["key"]), bool(description["reads"]), own_source)
+        key, reads, code = description["key"], description["reads"], description.get("code", {})
+        if not isinstance(key, list | tuple) or not all(isinstance(column, str) for column in key):
+            raise ValueError(f"its key is {str(key)[:80]!r}, and no list of columns")
+        if not isinstance(reads, bool):
+            raise ValueError(f"whether its table is read is {str(reads)[:80]!r}, and neither true nor false")
+        if not isinstance(code, Mapping):
+            raise ValueError(f"its code is {str(code)[:80]!r}, and no table of its parts")
+        return cls(OutputMode(description["mode"]), tuple(key), reads, "source" in code)
 
     @property
     def keyed_outputs(self) -> bool:

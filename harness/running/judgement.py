@@ -333,7 +333,8 @@ def collate_query(path: Path, description: Description, history: History) -> Col
     try:
         shape = OutputShape.of(description.subject)
     except (KeyError, ValueError, TypeError) as error:
-        raise DamagedHistory(f"{path / 'scenario.json'} does not describe its query: {error!r}") from error
+        said = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise DamagedHistory(f"{path / 'scenario.json'} does not describe its query: {said}") from error
     return collate_references(history, shape)
 
 

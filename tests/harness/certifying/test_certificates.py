@@ -246,6 +246,7 @@ def test_a_trial_that_is_said_to_hold_and_does_not_is_named(violated: Path, tmp_
         (lambda c: c["workload"].update(name="other"), "runs/state is a run on another input"),
         (lambda c: c["workload"].update(seed=8), "runs/sampled is a run on another input"),
         (lambda c: c["workload"].update(events=5), "runs/state is a run on another input"),
+        (lambda c: c["workload"].update(events=7), "none of its runs was fed the 7 events that it tells of"),
         (
             lambda c: c.update(
                 asked={"named": ["exactly-once", "recovers"], "victims": [], "recovering": False, "split_brain": False}

@@ -88,6 +88,47 @@ def test_where_the_code_is_gone_the_schedule_is_still_told(ask: Ask, document: A
     assert not page.of("div", cls="diagram")
 
 
+UNHARMED = {"violated": [], "counterexamples": [], "verdicts": {"HOLDS": 20, "VIOLATED": 0, "UNKNOWN": 0}}
+"""What a search says that has found nothing."""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"violated": [], "counterexamples": [], "exit_status": 0}, "of its verdicts are VIOLATED, and its kinds"),
+        ({**UNHARMED, "exit_status": 1}, "its exit status is 1, and 0 of its verdicts are VIOLATED"),
+        ({"exit_status": 0}, "its exit status is 0, and"),
+        ({"exit_status": None}, "its exit status is none, and"),
+        ({**UNHARMED, "schedules": 2_000, "exit_status": 0}, "it has 20 verdicts on 2,000 schedules"),
+        ({**UNHARMED, "verdicts": {"UNKNOWN": 20}, "exit_status": 0}, "none of its verdicts is HOLDS"),
+        ({**UNHARMED, "untried": ["replays"], "exit_status": 0}, "it names what was hardly tried: replays"),
+        ({**UNHARMED, "goes_on": True, "exit_status": 0}, "its exit status is 0, and it goes on"),
+        ({"violated": [], "verdicts": UNHARMED["verdicts"], "exit_status": 0}, "has a counterexample, and no schedule"),
+        ({"verdicts": {"HOLDS": -1}}, "`int` >= 0"),
+        ({"verdicts": {"FINE": 20}}, "'FINE'"),
+        ({"exit_status": 7}, "7"),
+    ],
+)
+def test_what_contradicts_itself_is_not_drawn(
+    change: dict[str, Any], said: str, ask: Ask, document: Any, tmp_path: Path
+) -> None:
+    """A page begins with the verdict: nobody is to read HOLDS above violations, or where a search knows nothing."""
+    file = tmp_path / "explore.json"
+    file.write_text(json.dumps({**document, **change}))
+    answer = ask("report", file)
+    assert answer.status == 3
+    assert "is damaged, or was altered" in answer.err
+    assert said in answer.err
+    assert [one.name for one in tmp_path.iterdir()] == ["explore.json"]
+
+
+def test_a_search_that_found_nothing_says_so(ask: Ask, document: Any, tmp_path: Path) -> None:
+    file = tmp_path / "explore.json"
+    file.write_text(json.dumps({**document, **UNHARMED, "untried": [], "exit_status": 0}))
+    assert ask("report", file).status == 0
+    assert "HOLDS under all that was tried" in read_page(file.with_suffix(".html").read_text()).text
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
