@@ -59,7 +59,8 @@ def _found_incarnations(history: History) -> tuple[dict[tuple[str, int], int], d
                 found[slice_of(entry.actor), entry.incarnation] = entry.stamp.at
                 continue
             lost = [entry.actor]
-        for actor in lost:
+        # A record can name one twice.
+        for actor in dict.fromkeys(lost):
             found[slice_of(actor), running.pop(actor).incarnation] = entry.stamp.at
         if isinstance(entry, Placed):
             running[entry.actor] = entry

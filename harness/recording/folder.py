@@ -41,6 +41,7 @@ from .framed import FramedRecords
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
+from .sealed import held
 from .sealing import is_sealed, read_sealed, seal
 
 VERSION = 5
@@ -256,7 +257,7 @@ def _read_timeline(path: Path) -> list[TimelineEntry]:
     entries = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            entries.append(_entry(line))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            entries.append(held(_entry(line), line.decode()))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             raise DamagedHistory(f"{path}, line {number}, cannot be read: {error}") from error
     return entries

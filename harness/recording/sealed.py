@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from heapq import merge
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -27,13 +28,26 @@ from .streamed import StreamedRecords
 
 _ROWS = 16_384
 """Read at a time."""
-_step = msgspec.json.Decoder(Record).decode
-_value = msgspec.json.decode
+_decode_step = msgspec.json.Decoder(Record).decode
+_encode = msgspec.json.Encoder().encode
+_LONG = re.compile(r"\d{19}")
+"""What may be a number that no record can hold."""
+T = TypeVar("T")
 _ALIKE = frozenset({*PLAIN, float})
 """Types of values that nobody can change, so that one stands for all that are the same."""
 _KINDS: tuple[type[Record], ...] = get_args(Record)
 _STEPS = pa.array([str(kind.__struct_config__.tag) for kind in _KINDS if kind not in (Offered, Delivered)])
 
+_UNREADABLE = (
+    pa.ArrowException,
+    msgspec.MsgspecError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    OSError,
+)
 Numbered = tuple[int, Stamped]
 """A record and its place in the history."""
 Whole = NDArray[np.int64]
@@ -213,7 +227,7 @@ class SealedRecords(StreamedRecords):
         """Raises DamagedHistory for tables that hold something else than records."""
         try:
             yield
-        except (pa.ArrowException, msgspec.MsgspecError, LookupError, TypeError, ValueError, OSError) as error:
+        except _UNREADABLE as error:
             raise DamagedHistory(f"the tables in {self.folder} cannot be read: {_said(error)}") from error
 
     def _out_of_order(self, place: int) -> str:
@@ -296,7 +310,7 @@ class SealedRecords(StreamedRecords):
                 chosen.column(name).to_pylist() for name in ("n", "at", "kind", "fields")
             )
             for n, at, kind, text in zip(numbers, times, kinds_of, fields, strict=True):
-                record = _step(text)
+                record = held(_decode_step(text), text)
                 if type(record).__struct_config__.tag != kind:
                     raise ValueError(f"record {n:,} is said to be {kind!r}, and is not")
                 yield n, Stamped(at, record)
@@ -427,14 +441,27 @@ def _values(column: pa.Array) -> list[Any]:
 def _coded_values(column: pa.Array) -> Coded | None:
     """None where each has to be made by itself, since somebody could change it."""
     coded = _coded(column)
-    values: list[Any] = _value(f"[{','.join(coded.values)}]")
+    values = _decoded(f"[{','.join(coded.values)}]")
     if len(values) != len(coded.values):
         raise ValueError("a value is more than one")
     return Coded(values, coded.codes) if _ALIKE.issuperset(map(type, values)) else None
 
 
+def _decoded(text: str) -> list[Any]:
+    found: list[Any] = msgspec.json.decode(text)
+    return held(found, text)
+
+
+def held(found: T, text: str) -> T:
+    """What was decoded. Raises OverflowError for a number that is read and that nobody could have written: it would be
+    missed by whoever writes it again."""
+    if _LONG.search(text):
+        _encode(found)
+    return found
+
+
 def _each_value(column: pa.Array) -> list[Any]:
-    return _value(f"[{','.join(column.to_pylist())}]")  # type: ignore[no-any-return]
+    return _decoded(f"[{','.join(column.to_pylist())}]")
 
 
 def _said(error: Exception) -> str:
