@@ -20,6 +20,7 @@ from streamproof.harness.certifying.conclusion import (
     Planned,
     Uncut,
     conclude,
+    exit_status,
     lines_of,
 )
 from streamproof.harness.certifying.plan import CrashTrial, How, Victim
@@ -451,3 +452,16 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
 def test_what_is_no_finished_sample_bounds_nothing(draw: KillSample, sampled: list[CrashTrial], why: str) -> None:
     bound = conclude(CLAIMS, PLAN, sampled, (), draw=draw).bounds[0]
     assert (bound.upper, bound.lower, bound.why_none) == (None, None, why)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [
+        ((Status.HOLDS, Status.HOLDS), ExitStatus.HOLDS),
+        ((Status.HOLDS, Status.UNKNOWN), ExitStatus.UNKNOWN),
+        ((Status.HOLDS, Status.UNKNOWN, Status.VIOLATED), ExitStatus.VIOLATED),
+        ((), ExitStatus.UNKNOWN),
+    ],
+)
+def test_a_certificate_holds_where_every_claim_does(statuses: tuple[Status, ...], status: ExitStatus) -> None:
+    assert exit_status([ClaimVerdict(f"claim-{n}", one, "") for n, one in enumerate(statuses)]) is status

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from query_histories import Given, Row, counts, kept, query_history, statuses, struck
-from streamproof.harness.core.events import Event
+from query_histories import JUDGES, Given, Row, counts, kept, query_history, statuses, struck
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -20,10 +19,14 @@ from streamproof.harness.core.guarantees import (
     ROLLBACK_CONVERGENT,
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
+    survives_power_loss,
 )
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
+from streamproof.harness.recording.history import FaultStruck
 
 APPEND = OutputShape(OutputMode.APPEND)
 COMPLETE = OutputShape(OutputMode.COMPLETE, ("word",))
@@ -343,6 +346,15 @@ def test_a_batch_job_that_disagrees() -> None:
 def test_a_query_without_rows_shows_nothing() -> None:
     for shape in (APPEND, COMPLETE, OWN):
         assert collated([], shape, []).unjudgeable.startswith("the query gives no rows")
+
+
+@pytest.mark.parametrize("faults", [(), (struck(5),)])
+def test_what_survives_a_loss_of_power_is_not_known_where_none_was_lost(faults: tuple[FaultStruck, ...]) -> None:
+    history = query_history(APPEND, BATCHES, BATCHES, faults=faults)
+    case = Case(history, collate_references(history, APPEND))
+    (verdict,) = judge_each(case, [survives_power_loss()], JUDGES)
+    assert verdict.status is Status.UNKNOWN
+    assert verdict.reason == "no power was lost in this run: it is judged by those of a certificate in which it is"
 
 
 def test_evidence_tells_the_input_of_the_batch_and_the_fault_that_was_aimed_there() -> None:

@@ -83,6 +83,16 @@ def test_a_replica_that_is_not_in_step_does_not_count() -> None:
     assert why(other, Tolerance.ONE_IN_STEP) == ""
 
 
+def test_what_strikes_while_a_slice_has_nobody_in_step_goes_beyond_though_it_hits_another() -> None:
+    made = Made(chain(Log(), Pass()), replicas=2)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.start("op1", number, replica=number - 1, in_step=False)
+    assert why(made, Tolerance.ONE_IN_STEP) == "", "nothing has struck"
+    made.lose("op0", 1)
+    assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 was hit before any replica of it was in step"
+
+
 def test_what_happens_after_the_end_harms_nobody() -> None:
     made = replicated()
     made.timeline.append(Drained(Stamp(made.at)))
