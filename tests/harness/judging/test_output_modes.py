@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from query_histories import JUDGES, Given, Row, counts, kept, query_history, statuses, struck
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
