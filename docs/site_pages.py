@@ -155,7 +155,10 @@ def example_of(kind: str, registry: Registry) -> tuple[str, Scenario]:
     """Of the scenarios under a scheme the one with the fewest slices, brought down to what can be drawn."""
     under = smallest_of_each(registry)
     # Some say in their names which variant they are.
-    name = min(one for found in under if _scheme_of(found) == kind for one in under[found])[-1]
+    examples = [one for found in under if _scheme_of(found) == kind for one in under[found]]
+    if not examples:
+        raise LookupError(f"no scenario of the library is under {kind}, to be drawn on its page: scenarios/library/")
+    name = min(examples)[-1]
     small = brought_down(name, registry, EVENTS, False).scenario
     return name, replace(small, faults=(), breaks=())
 

@@ -123,7 +123,10 @@ class Bench:
         """The claims on time, which is not real in the simulator, where work costs none of it."""
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
         if not self.claims:
-            raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
+            aside = "; what it is expected to break is left aside: say in claims=(...) what is to hold"
+            raise InvalidScenario(
+                f"{scenario.subject.name} claims nothing that the simulator can judge{aside if scenario.breaks else ''}"
+            )
         check(self.scenario, self.cluster.places, registry.faults, registry.oracles)
 
     @cached_property

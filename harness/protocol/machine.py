@@ -167,11 +167,12 @@ class Machine:
         cls._readers = {message: getattr(cls, method.__name__) for message, method in _READERS.items()}
 
     def on(self, given: Input) -> list[Effect]:
-        effects = self.effects = []
+        self.effects = []
         self._handlers[type(given)](self, given)
         for handled in self._after_input:
             handled()
-        return effects
+        # A mechanism may have put another list in its place.
+        return self.effects
 
     @property
     def crowded(self) -> bool:
