@@ -411,3 +411,13 @@ def test_a_store_that_breaks_its_contract_at_work_is_a_mistake_of_who_put_it_the
     wrapped = replace(made_of(), wrap_store=lambda store: TurningOdd(store, method, odd, 3))
     with pytest.raises(InvalidScheme, match=rf"wrap_store .*: {said}"):
         ran(wrapped)
+
+
+def test_whoever_puts_another_list_of_effects_in_place_of_the_machines_decides_what_is_done() -> None:
+    class Replacing(AtWork):
+        def took(self, *given: Any) -> None:
+            self.machine.effects = [*self.machine.effects]
+
+    subject = made_of(Wrong(Replacing))
+    _, judgement = run_in_memory(scenario(subject), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.HOLDS, judgement.verdicts[0].reason
