@@ -6,6 +6,7 @@ told apart. Of another interpreter the harness asks the same in `spark_choice`.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +17,12 @@ PACKAGES: Final = ("pyspark", "pandas", "pyarrow")
 
 def python_versions() -> dict[str, str]:
     """Python's own, and that of each package that is installed."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    """Looked up once: a campaign says them of each of its runs, and what is imported stays what it is."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
