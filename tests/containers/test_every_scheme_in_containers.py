@@ -43,11 +43,7 @@ FAULTS: dict[str, Callable[[str], Fault]] = {
     "zombie": lambda scheme: pause(_last(scheme)).after(events(200)).lasting(seconds(4)),
     "correlated-crash": lambda scheme: crash("node-0", "node-1").after(seconds(0.8)),
 }
-IN_EVERY_RUN = (
-    ("passive-replication", "correlated-crash"),
-    ("active-replication", "zombie"),
-    ("k-safe-grouping", "partition"),
-)
+IN_EVERY_RUN = (("active-replication", "zombie"),)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.scenarios.query_word_count import query_word_count
 
-pytestmark = pytest.mark.docker
+# In each run of the tests a campaign in containers kills at such points.
+pytestmark = [pytest.mark.docker, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

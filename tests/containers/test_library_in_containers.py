@@ -17,13 +17,11 @@ pytestmark = pytest.mark.docker
 
 REGISTRY = Registry()
 IN_EVERY_RUN = (
-    "isolate.passive-replication",
     "delay.active-replication",
     "full-disk.passive-replication",
     "executor-crash.k-safe-grouping",
-    "word-count.transactional-sink",
 )
-"""One for each mechanism that carries faults out, and one of a sink that runs in a container."""
+"""Some of the mechanisms that carry faults out; the others are tried by themselves, in files of their own."""
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from users_mechanism_on_clusters import dies_where_the_mechanism_says
 
-pytestmark = pytest.mark.docker
+# On embedded Spark the same is tried in each run of the tests.
+pytestmark = [pytest.mark.docker, pytest.mark.long]
 
 
-@pytest.mark.parametrize("careful", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("careful", [False, True])
 def test_a_crash_at_a_users_point_shows_what_it_breaks(careful: bool, tmp_path: Path) -> None:
     dies_where_the_mechanism_says(DockerCluster(), tmp_path / "run", careful=careful)

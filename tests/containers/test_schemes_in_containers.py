@@ -27,7 +27,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.errors import MissingTool, Unsupported
 from streamproof.harness.core.quantities import events, ms, seconds
-from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.schedule import Fault, checkpoint
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import FaultHealed
 from streamproof.harness.running.run import Finished, run_named
@@ -123,7 +123,8 @@ def test_links_are_slowed_by_a_toxiproxy_in_a_container_of_the_runs_own(
 ) -> None:
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
     faults = [
-        bandwidth("split-0", "count-0", rate=5_000).after(seconds(0.3)).lasting(seconds(1)),
+        # Not before something passes there, however busy the machine is.
+        bandwidth("split-0", "count-0", rate=5_000).at(checkpoint(2).durable.of("count-0")).lasting(seconds(1)),
         slow_close("count-1", "sink-0", by=ms(400)).after(seconds(0.5)).lasting(seconds(4)),
         crash("count-1").after(seconds(1)),
     ]

@@ -14,12 +14,12 @@ from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["tumbling-count.epoch-based-processing", pytest.param("eager-jumping-join.epoch-merge", marks=pytest.mark.long)],
+    ["tumbling-count.epoch-based-processing", "eager-jumping-join.epoch-merge"],
 )
 def test_a_crash_within_an_epoch_leaves_what_the_scheme_claims(name: str, tmp_path: Path) -> None:
     named = Registry().scenario(name)

@@ -168,6 +168,7 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
 # The command line
 
 
+@pytest.mark.long
 def test_a_scenario_in_the_current_directory_is_sent_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
