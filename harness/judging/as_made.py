@@ -12,7 +12,7 @@ from .exactness import same_events
 from .packed import EventChunk, Packed
 
 if TYPE_CHECKING:
-    from ..recording.sealed import Coded, EventColumns, Whole
+    from ..recording.sealed import CodedColumn, EventColumns, Whole
 
 
 def are_as_made(rows: EventColumns, start: int, stop: int, made: Packed[Event], place: int) -> bool:
@@ -44,11 +44,11 @@ def _same_numbers(numbers: Whole, column: Column, others: slice) -> bool:
     return theirs is not None and np.array_equal(numbers, theirs[others])
 
 
-def _same_texts(texts: Coded, some: slice, column: Column, others: slice) -> bool:
+def _same_texts(texts: CodedColumn, some: slice, column: Column, others: slice) -> bool:
     return texts.listed(some) == column.values()[others]
 
 
-def _same_values(values: Coded, some: slice, column: Column, others: slice) -> bool:
+def _same_values(values: CodedColumn, some: slice, column: Column, others: slice) -> bool:
     kinds = set(map(type, values.values))
     if kinds == {str}:
         return _same_texts(values, some, column, others)

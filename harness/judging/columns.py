@@ -172,7 +172,7 @@ def numbers_of(column: Column) -> Numbers | None:
             return None
 
 
-def part_of(column: Column, low: int, high: int) -> Values:
+def column_part(column: Column, low: int, high: int) -> Values:
     """The values from a place up to another."""
     if isinstance(column, Same):
         return Same(column.value, high - low)

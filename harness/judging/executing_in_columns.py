@@ -35,7 +35,7 @@ def can_be(spec: SliceSpec) -> bool:
 
 
 @dataclass(frozen=True)
-class Window:
+class TakenBatches:
     """Batches that were taken one after the other."""
 
     stretches: list[tuple[Emissions, int, int]]
@@ -55,16 +55,16 @@ class Receivers(dict[str, int]):
         return found
 
 
-def execute_window(spec: SliceSpec, rerun: Rerun, window: Window, receivers: Receivers) -> list[Event] | None:
-    """Let the operator take a window. Returns its events; None where they cannot be taken in one go, and nothing was.
-    Raises InvalidOperator when the operator fails."""
-    inputs = _inputs(window)
+def execute_batches(spec: SliceSpec, rerun: Rerun, batches: TakenBatches, receivers: Receivers) -> list[Event] | None:
+    """Let the operator take these batches. Returns their events; None where they cannot be taken in one go, and nothing
+    was. Raises InvalidOperator when the operator fails."""
+    inputs = _inputs(batches)
     fan_out = spec.topology.stages[operator_of(spec.slice_id)].operator.fan_out if spec.inherits else None
     if inputs is None or not -_HIGHEST < rerun.next_seq < _HIGHEST:
         return None
     if fan_out is not None and (int(np.abs(inputs.seqs).max()) + 1) * fan_out >= _HIGHEST:
         return None
-    events = [event for emissions, low, high in window.stretches for event in emissions.events[low:high]]
+    events = [event for emissions, low, high in batches.stretches for event in emissions.events[low:high]]
     keys, values, ends = _processed(spec, rerun, events)
     upto = np.array(ends, np.int64)
     counts = np.diff(upto, prepend=0)
@@ -81,7 +81,7 @@ def execute_window(spec: SliceSpec, rerun: Rerun, window: Window, receivers: Rec
         seqs = inputs.seqs[parents] * fan_out + which
         rerun.next_seq = int(inputs.seqs[-1]) * fan_out + int(counts[-1])
     made = _Made(spec.slice_id, keys, values, seqs, inputs, parents, which + rerun.hop)
-    batch_ends = upto[np.array(window.ends) - 1]
+    batch_ends = upto[np.array(batches.ends) - 1]
     channels = list(rerun.emitted.values())
     lengths: list[list[int]] = []
     # Who alone is fed is fed everything, whatever the keys are.
@@ -96,11 +96,11 @@ def execute_window(spec: SliceSpec, rerun: Rerun, window: Window, receivers: Rec
             lengths.append((np.searchsorted(chosen, batch_ends) + before).tolist())
             made.add_to(emissions, chosen)
     took = len(rerun.took)
-    for emissions, low, high in window.stretches:
+    for emissions, low, high in batches.stretches:
         rerun.took.lend(emissions.derivations, low, high)
     rerun.seqs.extend_columns((inputs.seqs,), len(events))
-    on_channels = zip(*lengths, strict=True) if lengths else [()] * len(window.ends)
-    rerun.batches += zip([took + end for end in window.ends], on_channels, strict=True)
+    on_channels = zip(*lengths, strict=True) if lengths else [()] * len(batches.ends)
+    rerun.batches += zip([took + end for end in batches.ends], on_channels, strict=True)
     rerun.last, rerun.since = inputs.last, 0
     return events
 
@@ -157,11 +157,11 @@ class _Inputs:
     last: Derivation
 
 
-def _inputs(window: Window) -> _Inputs | None:
+def _inputs(batches: TakenBatches) -> _Inputs | None:
     """None where they are not in columns, or not in as many each."""
     numbers: list[tuple[Numbers, Numbers]] = []
     derivations: list[Columns] = []
-    for emissions, low, high in window.stretches:
+    for emissions, low, high in batches.stretches:
         for columns in emissions.events.columns(low, high):
             seqs, times = (None, None) if columns is None else map(array_of_values, (columns[1], columns[4]))
             if seqs is None or times is None:
@@ -178,7 +178,7 @@ def _inputs(window: Window) -> _Inputs | None:
 
 @dataclass(frozen=True)
 class _Made:
-    """All outputs of a window."""
+    """All outputs of these batches."""
 
     by: str
     keys: list[str]

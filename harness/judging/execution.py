@@ -33,7 +33,7 @@ Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
 
-_WINDOW = 4
+_LARGE = 4
 """A batch of more chunks is not taken along with others."""
 _BY_HAND = frozenset({PartialTaken, Compensated})
 _BEGINNING = frozenset({Started, Restored})
@@ -347,12 +347,12 @@ class Execution:
     def _take_in_columns(self, number: int, life: Sequence[BookEntry], receivers: Receivers) -> bool:
         """Carry out, in one go, batches in a row that a life took, as far as each is what its sender made next, and in
         columns. Returns whether any were; one by one they may yet be."""
-        from .executing_in_columns import Window, execute_window
+        from .executing_in_columns import TakenBatches, execute_batches
 
         rerun, done = self.found.get(number), self._done[number]
         if rerun is None or rerun in self._along or done < self._one_by_one.get(number, 0):
             return False
-        window = Window([], [])
+        batches = TakenBatches([], [])
         upto: dict[tuple[int, str, int], int] = {}
         taken = 0
         for record in islice(life, done, None):
@@ -364,21 +364,21 @@ class Execution:
             whose = (number, record.upstream, record.upstream_incarnation)
             place = upto.get(whose, self._heard.get(whose, 0))
             end = place + record.count
-            if not place < end <= min(len(emissions.events), place + _WINDOW * CHUNK):
+            if not place < end <= min(len(emissions.events), place + _LARGE * CHUNK):
                 break
             if (seq_at(emissions.events, place), seq_at(emissions.events, end - 1)) != (record.first, record.last):
                 break
             upto[whose] = end
             taken += record.count
-            window.ends.append(taken)
-            if window.stretches and window.stretches[-1][0] is emissions and window.stretches[-1][2] == place:
-                place = window.stretches.pop()[1]
-            window.stretches.append((emissions, place, end))
-        events = execute_window(self._spec, rerun, window, receivers) if taken > CHUNK // 32 else None
+            batches.ends.append(taken)
+            if batches.stretches and batches.stretches[-1][0] is emissions and batches.stretches[-1][2] == place:
+                place = batches.stretches.pop()[1]
+            batches.stretches.append((emissions, place, end))
+        events = execute_batches(self._spec, rerun, batches, receivers) if taken > CHUNK // 32 else None
         if events is None:
-            self._one_by_one[number] = done + max(1, len(window.ends))
+            self._one_by_one[number] = done + max(1, len(batches.ends))
             return False
-        self._done[number] += len(window.ends)
+        self._done[number] += len(batches.ends)
         self._heard.update(upto)
         if rerun in self._events:
             self._remember(rerun, events)

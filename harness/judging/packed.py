@@ -142,12 +142,12 @@ def _of_columns(to_columns: Callable[..., Any], columns: Iterable[Values]) -> Ch
 
 def _part_of(chunk: Chunk[T] | list[T], low: int, high: int, to_columns: Callable[..., Chunk[T]]) -> Columns | None:
     """The rows of a chunk, or a list, from a place up to another; None where they have no columns."""
-    from .columns import part_of
+    from .columns import column_part
 
     if isinstance(chunk, list):
         chunk, low, high = to_columns(chunk[low:high]), 0, high - low
     columns = _columns_of(chunk)
-    return None if columns is None else tuple([part_of(column, low, high) for column in columns])
+    return None if columns is None else tuple([column_part(column, low, high) for column in columns])
 
 
 Columns = tuple["Values", ...]

@@ -55,7 +55,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedColumn:
     """A column: the different values, and for each row which of them it has."""
 
     values: list[Any]
@@ -66,18 +66,18 @@ class Coded:
         found: list[Any] = np.array(self.values, object)[self.codes[rows]].tolist()
         return found
 
-    def at(self, rows: Whole) -> Coded:
-        return Coded(self.values, self.codes[rows])
+    def at(self, rows: Whole) -> CodedColumn:
+        return CodedColumn(self.values, self.codes[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
     """Events as they stand in a table."""
 
-    source: Coded
+    source: CodedColumn
     seq: Whole
-    key: Coded
-    value: Coded | None
+    key: CodedColumn
+    value: CodedColumn | None
     """None where each has to be made by itself, since somebody could change it."""
     encoded: pa.Array
     """The values in JSON."""
@@ -104,8 +104,8 @@ class DeliveredColumns:
     """Records of what was delivered, whole, one after the other."""
 
     at: Whole
-    sink: Coded
-    channel: Coded
+    sink: CodedColumn
+    channel: CodedColumn
     incarnation: Whole
     position: Whole
     ends: Whole
@@ -428,9 +428,9 @@ def _texts(column: pa.Array) -> list[str]:
 _ALL = slice(None)
 
 
-def _coded(column: pa.Array) -> Coded:
+def _coded(column: pa.Array) -> CodedColumn:
     coded = column.dictionary_encode()
-    return Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+    return CodedColumn(coded.dictionary.to_pylist(), coded.indices.to_numpy())
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -438,13 +438,13 @@ def _values(column: pa.Array) -> list[Any]:
     return _each_value(column) if coded is None else coded.listed(_ALL)
 
 
-def _coded_values(column: pa.Array) -> Coded | None:
+def _coded_values(column: pa.Array) -> CodedColumn | None:
     """None where each has to be made by itself, since somebody could change it."""
     coded = _coded(column)
     values = _decoded(f"[{','.join(coded.values)}]")
     if len(values) != len(coded.values):
         raise ValueError("a value is more than one")
-    return Coded(values, coded.codes) if _ALIKE.issuperset(map(type, values)) else None
+    return CodedColumn(values, coded.codes) if _ALIKE.issuperset(map(type, values)) else None
 
 
 def _decoded(text: str) -> list[Any]:

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from asking import Ask
+from small_scenario import SMALL_SCENARIO
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
@@ -41,23 +42,6 @@ main()
 """
 
 SMALL = "user_small:mine"
-SMALL_WORLD = """
-from streamproof import *
-
-class Count(Operator):
-    def initial_state(self):
-        return {}
-
-    def process(self, event, state):
-        state[event.key] = state.get(event.key, 0) + 1
-        return [(event.key, str(state[event.key]))]
-
-def mine():
-    edges = (Edge("source", "count"), Edge("count", "sink"))
-    counting = Topology("count", {"count": Stage(Count())}, edges)
-    subject = passive_replication(counting, checkpoint_every=events(2))
-    return Scenario(subject, numbered(events=4), claims=[rollback_recovery()])
-"""
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -65,7 +49,7 @@ pytestmark = pytest.mark.usefixtures("here")
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     """A scenario of one operator: all its pairs of crashes take a second."""
-    (tmp_path / "user_small.py").write_text(SMALL_WORLD)
+    (tmp_path / "user_small.py").write_text(SMALL_SCENARIO)
     return SMALL
 
 

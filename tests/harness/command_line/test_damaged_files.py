@@ -19,6 +19,7 @@ import pytest
 from asking import Ask
 from certified import crash_at, write_run
 from resealing import seal_anew
+from small_scenario import SMALL_SCENARIO
 from streamproof.faults.crash import crash
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import events
@@ -35,22 +36,6 @@ from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFau
 GONE = object()
 OTHERS: Sequence[Any] = (GONE, None, "x", -1, 10**30, 1e308, [], {}, ["x", None], True, "a\0b", "\ud800")
 """What stands in the place of a value, one after the other: each value is replaced by one of them."""
-SMALL = """
-from streamproof import *
-
-class Count(Operator):
-    def initial_state(self):
-        return {}
-
-    def process(self, event, state):
-        state[event.key] = state.get(event.key, 0) + 1
-        return [(event.key, str(state[event.key]))]
-
-def sound():
-    counting = Topology("count", {"count": Stage(Count())}, (Edge("source", "count"), Edge("count", "sink")))
-    subject = passive_replication(counting, checkpoint_every=events(2))
-    return Scenario(subject, numbered(events=4), claims=[rollback_recovery()])
-"""
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -103,7 +88,7 @@ def refuses(ask: Ask, *command: object, statuses: Sequence[int] = (0, 1, 2, 3)) 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    (tmp_path / "user_damaged.py").write_text(SMALL)
+    (tmp_path / "user_damaged.py").write_text(SMALL_SCENARIO)
     return tmp_path
 
 
@@ -112,7 +97,7 @@ def counterexample() -> dict[str, Any]:
     found = Counterexample(
         version=VERSION,
         scenario="mine",
-        origin="user_damaged:sound",
+        origin="user_damaged:mine",
         subject={"name": "count", "slices": ["source-0", "count-0", "sink-0"], "edges": [["source", "count", "full"]]},
         workload=FedInput("numbered", 7, 4, 1),
         seed=7,
@@ -141,7 +126,7 @@ def test_counterexamples(ask: Ask, small: Path) -> None:
 
 
 def test_what_a_search_has_printed(ask: Ask, small: Path) -> None:
-    answer = ask("explore", "user_damaged:sound", "--schedules", 12, "--jobs", 1, "--events", 4, "--json")
+    answer = ask("explore", "user_damaged:mine", "--schedules", 12, "--jobs", 1, "--events", 4, "--json")
     assert answer.status == 0
     drawn, file, page = json.loads(answer.out), small / "damaged.json", small / "page.html"
     told = {name: drawn[name] for name in (*SearchDocument.__struct_fields__, "format") if name in drawn}
@@ -153,7 +138,7 @@ def test_what_a_search_has_printed(ask: Ask, small: Path) -> None:
 
 
 def test_schedules_of_a_corpus(ask: Ask, small: Path) -> None:
-    search = ("explore", "user_damaged:sound", "--jobs", 1, "--events", 4, "--corpus", "corpus", "--schedules")
+    search = ("explore", "user_damaged:mine", "--jobs", 1, "--events", 4, "--corpus", "corpus", "--schedules")
     assert ask(*search, 40).status == 0
     file, *others = sorted((small / "corpus").iterdir())
     content, kept = file.read_bytes(), [one.read_bytes() for one in others]

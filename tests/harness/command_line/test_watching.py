@@ -289,7 +289,7 @@ def test_a_search_that_goes_on_has_found_nothing_so_far_and_is_unknown(
     assert page is not None
     assert "VIOLATED" in page
     assert "it is made small once the search has ended" in page
-    held = {**before[-1], "violated": [], "exit_status": None}
+    held = {**before[-1], "verdicts": {"HOLDS": 3}, "violated": [], "exit_status": None}
     page = WatchedSearch(WatchSearch(held)).draw()
     assert page is not None
     assert "UNKNOWN</span> so far: the search goes on" in page

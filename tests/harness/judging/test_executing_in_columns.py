@@ -46,18 +46,18 @@ def test_an_operator_that_fails_is_said_to_at_the_same_event(
     monkeypatch.setattr(operator, "process", lambda _, event, state: process(event, state))
     with pytest.raises(InvalidOperator) as one_by_one:
         told_by(subject_of(CASE).collate(history))
-    windows: list[int] = []
-    execute = executing_in_columns.execute_window
+    together: list[int] = []
+    execute = executing_in_columns.execute_batches
 
-    def executed(spec: Any, rerun: Any, window: Any, receivers: Any) -> Any:
-        windows.append(window.ends[-1])
-        return execute(spec, rerun, window, receivers)
+    def executed(spec: Any, rerun: Any, batches: Any, receivers: Any) -> Any:
+        together.append(batches.ends[-1])
+        return execute(spec, rerun, batches, receivers)
 
-    monkeypatch.setattr(executing_in_columns, "execute_window", executed)
+    monkeypatch.setattr(executing_in_columns, "execute_batches", executed)
     for name, module in list(sys.modules.items()):
         if name.startswith("streamproof.harness.judging.") and hasattr(module, "CHUNK"):
             monkeypatch.setattr(module, "CHUNK", 7)
     with pytest.raises(InvalidOperator) as in_columns:
         told_by(subject_of(CASE).collate(history))
-    assert windows
+    assert together
     assert str(in_columns.value) == str(one_by_one.value)

@@ -79,7 +79,7 @@ def tried_alone(
     query = query or query_word_count()
 
     def version(which: str) -> SimpleNamespace:
-        return SimpleNamespace(query=query, lives_in=lambda worker: setattr(worker, "which", which))
+        return SimpleNamespace(query=query, moves_into=lambda worker: setattr(worker, "which", which))
 
     monkeypatch.setattr(upgrading._Upgrade, "_open", lambda self, stack, work: (version("old"), version("new"), worker))
     monkeypatch.setattr(upgrading, "find_java", lambda: SimpleNamespace(version="17"))
@@ -150,7 +150,7 @@ def tried(*of: Switched) -> list[Any]:
     return [upgrading._Tried(nothing, nothing, one) for one in of]
 
 
-BEFORE: Any = SimpleNamespace(lives_in=lambda worker: None)
+BEFORE: Any = SimpleNamespace(moves_into=lambda worker: None)
 FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
 WRONG, REFUSED = (
     Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=1, changed=("checkpoint/x",))
