@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from ..core.errors import InvalidScheme, OwnFailure
 from ..core.events import NUMBERING_SPAN, Event, Value
 from ..core.slice_names import replica_name
-from ..recording.records import Ended, Opened, Record, Refused, Started, Taken, Worked
+from ..recording.records import CheckpointDurable, Ended, Opened, Record, Refused, Started, Taken, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (
     Durable,
@@ -130,6 +130,8 @@ class Machine:
         """What must be done about the input that is being taken."""
         self._checkpoints = 0
         """The highest number of a checkpoint of its slice, as far as it knows."""
+        self._durable_now: tuple[int, int] | None = None
+        """The checkpoint, or the items, that it is just told to be durable: of which incarnation, and the number."""
         self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
@@ -205,7 +207,13 @@ class Machine:
         self.effects.append(Send(to, incarnation, message))
 
     def note(self, record: Record) -> None:
-        """Raises InvalidScheme for what is no record."""
+        """Raises InvalidScheme for what is no record, and for a checkpoint that is said to be durable by who was not
+        told so: what a claim rests on would have been at work by word alone."""
+        if type(record) is CheckpointDurable and self._durable_now != (record.incarnation, record.number):
+            raise InvalidScheme(
+                f"{self.spec.slice_id} notes that checkpoint {record.number} of its incarnation {record.incarnation} "
+                "is durable, and is not being told so: note it in durable(), of the checkpoint that this is called with"
+            )
         self.effects.append(noted(self.spec.slice_id, record))
 
     def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
@@ -355,8 +363,10 @@ class Machine:
             raise InvalidScheme(
                 f"{self.spec.slice_id} has no mechanism that waits for {given.id}, which became durable"
             )
+        self._durable_now = given.id.incarnation, given.id.number
         for hook in self._after_durable:
             hook(given)
+        self._durable_now = None
 
     def _fire(self, given: Fire) -> None:
         fired = self._timers.get(type(given.timer))

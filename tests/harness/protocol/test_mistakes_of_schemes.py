@@ -37,6 +37,7 @@ from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
 from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.protocol.stores import CheckpointStore
+from streamproof.harness.recording.records import CheckpointDurable
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.approximate import approximate
@@ -421,3 +422,14 @@ def test_whoever_puts_another_list_of_effects_in_place_of_the_machines_decides_w
     subject = made_of(Wrong(Replacing))
     _, judgement = run_in_memory(scenario(subject), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
     assert judgement.verdicts[0].status is Status.HOLDS, judgement.verdicts[0].reason
+
+
+def test_a_checkpoint_is_not_noted_as_durable_before_its_store_says_so() -> None:
+    """Else a claim that rests on durable checkpoints would hold where none was ever written."""
+
+    class Early(AtWork):
+        def took(self, *given: Any) -> None:
+            self.machine.note(CheckpointDurable(self.machine.spec.slice_id, self.machine.incarnation, 1))
+
+    with pytest.raises(InvalidScheme, match=r"notes that checkpoint 1 .* is durable, and is not being told so"):
+        ran(made_of(Wrong(Early)))
