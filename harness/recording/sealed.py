@@ -257,10 +257,8 @@ class SealedRecords(StreamedRecords):
 
     def check_places(self) -> None:
         """Raises DamagedHistory where a record is gone, or is there twice: they are numbered without gaps."""
-        try:
+        with self._readable():
             count, latest = self._places
-        except (pa.ArrowException, LookupError, TypeError, ValueError, OSError) as error:
-            raise DamagedHistory(f"the tables in {self.folder} cannot be read: {_said(error)}") from error
         if count != latest + 1:
             raise DamagedHistory(
                 f"the tables in {self.folder} hold {count:,} records, which are numbered up to {latest:,} from 0"
