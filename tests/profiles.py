@@ -47,7 +47,7 @@ def done(
     return BatchDone(actor, 1, batch, rows, late, evicted, 100, python, at_end)
 
 
-def life(
+def attempt_of(
     batches: Sequence[BatchDone], *, also: Iterable[Passed] = (), after: Iterable[Passed] = (), user: str = ""
 ) -> Attempt:
     """`also` is passed in the middle of the first batch, `after` when the last one is committed."""

@@ -142,7 +142,7 @@ PassPoint = Callable[[Point, Side, str, str], None]
 
 @dataclass
 class ToyAttempt:
-    """One life of a query, from what is in its folders to the end of its input."""
+    """One attempt of a query, from what is in its folders to the end of its input."""
 
     query: Query
     spans: Sequence[tuple[int, int]]
@@ -346,9 +346,9 @@ class ToySpark:
         self.scratch.mkdir(parents=True)
         self.watched = False
         self._started: dict[str, ToyProcess] = {}
-        self._lives: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
         self._written: dict[str, Iterator[int]] = {}
-        """By the session, how many lives it has had and how many files it has written."""
+        """By the session, how many attempts it has made and how many files it has written."""
 
     def __enter__(self) -> ToySpark:
         return self
@@ -369,17 +369,17 @@ class ToySpark:
         given = dict(env or {})
         if module.endswith("warm_session"):
             self.watched = "javaagent" in (settings or {}).get("spark.driver.extraJavaOptions", "")
-            self._lives[name], self._written[name] = 0, count()
+            self._attempts[name], self._written[name] = 0, count()
             work = _session
         else:
             assert module.endswith("queries.driver")
 
             session = name.partition(".")[0]
-            self._lives[session] += 1
-            warm, written = self._lives[session] > 1, self._written[session]
+            self._attempts[session] += 1
+            warm, written = self._attempts[session] > 1, self._written[session]
 
             def work(process: ToyProcess, path: str) -> None:
-                _life(process, path, given, self.watched, warm, written)
+                _attempt(process, path, given, self.watched, warm, written)
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
@@ -389,7 +389,7 @@ class ToySpark:
         return process
 
     def environment_of(self, name: str, role: str) -> dict[str, str]:
-        """Its lives are threads of this process, which must not wait for a file system that waits for it."""
+        """Its processes are threads of this process, which must not wait for a file system that waits for it."""
         raise MissingTool("nothing is mounted here")
 
     def kill_node(self, name: str) -> KillProof:
@@ -406,7 +406,7 @@ def _session(process: ToyProcess, path: str) -> None:
     harness.close()
 
 
-def _life(
+def _attempt(
     process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool, written: Iterator[int]
 ) -> None:
     with Path(path).open("rb") as file:
@@ -429,7 +429,7 @@ def _life(
         if process.killed.is_set():
             raise SystemExit(-9)
 
-    life = ToyAttempt(
+    attempt = ToyAttempt(
         plan.query,
         plan.spans,
         run.folders.sink,
@@ -444,7 +444,7 @@ def _life(
         written=written,
     )
     try:
-        life.live()
+        attempt.live()
     except StreamproofError as error:
         harness.send(Failed(type(error).__name__, str(error)))
         harness.receive()
@@ -572,7 +572,7 @@ class ToyDeployment:
             if actor == DRIVER:
                 self._strike(Address(whose, incarnation, point, key, side))
 
-        life = ToyAttempt(
+        attempt = ToyAttempt(
             self._query,
             spans(self._batches),
             home / "sink",
@@ -585,7 +585,7 @@ class ToyDeployment:
             in_recovery_worker=False,
         )
         try:
-            life.live()
+            attempt.live()
         except _Killed:
             return False
         return True

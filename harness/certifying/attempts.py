@@ -1,4 +1,4 @@
-"""What is known of one life of a query: the crash points that it passed, its records, and how it ended."""
+"""What is known of one attempt of a query: the crash points that it passed, its records, and how it ended."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .crash_states import CrashState, Looks
 
 @dataclass(frozen=True)
 class Passed:
-    """A crash point that a life passed."""
+    """A crash point that an attempt passed."""
 
     address: Address
     at: int
     """Microseconds since the recovery worker began."""
     records: int
-    """How many records the life had made by then."""
+    """How many records the attempt had made by then."""
     state: CrashState | None
     """What was durable; None where it was not looked at, or `why_not` says why it is not known."""
     why_not: str = ""
     again: int = 0
-    """How often the life had passed the same point before: a point of the user's may lie in a loop."""
+    """How often the attempt had passed the same point before: a point of the user's may lie in a loop."""
     text: str = ""
     """Of the line of code that is meant, where it is one."""
 
 
 @dataclass(frozen=True)
 class Death:
-    """A real one: every process of a life was killed while a point was held."""
+    """A real one: every process of an attempt was killed while a point was held."""
 
     address: Address
     at: int
@@ -43,7 +43,7 @@ class Death:
 
 @dataclass
 class Attempt:
-    """One life of a query, from a checkpoint to the end of its input, or to its failure."""
+    """One attempt of a query, from a checkpoint to the end of its input, or to its failure."""
 
     actor: str
     incarnation: int
@@ -59,7 +59,7 @@ class Attempt:
     heard_out: bool = False
     """Its process has hung up, and all that it said was heard."""
     before: tuple[Attempt, ...] = ()
-    """Lives that failed since the same crash, of which this one is the successor."""
+    """Attempts that failed since the same crash, of which this one is the successor."""
     looks: Looks | None = None
     """What it has looked at; None: nobody knows."""
     death: Death | None = None

@@ -61,20 +61,20 @@ def watches_inside(state: CampaignState, query: Query) -> bool:
     return True
 
 
-def note_unpassed_hooks(state: CampaignState, query: Query, life: Attempt) -> None:
+def note_unpassed_hooks(state: CampaignState, query: Query, attempt: Attempt) -> None:
     """A point that the user has named, and that nothing passes, is not covered by what passes others."""
-    passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
+    passed = {one.address.key.partition("/")[2] for one in attempt.passed if one.address.point is Point.USER}
     for name, method in query.hooks.items():
         if name not in passed:
             crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
             state.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
 
-def note_unpassed_points(state: CampaignState, query: Query, lives: Sequence[Attempt]) -> None:
+def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[Attempt]) -> None:
     """A rule that matches may still never fire."""
     spark = supported(chosen_version(query.spark))
     known = {hook.point for hook in spark.hooks} - (OF_THE_SOURCE if query.source is not None else set())
-    missing = known - {one.address.point for life in lives for one in life.passed}
+    missing = known - {one.address.point for attempt in attempts for one in attempt.passed}
     for point in sorted(missing & EVERY_BATCH):
         crash = Crash(point, Side.BEFORE, "0", DRIVER, Victim.DRIVER, 0, ())
         state.not_reached.append(NotReached(Planned(crash), NEVER_FIRED.format(spark.number)))
@@ -82,10 +82,10 @@ def note_unpassed_points(state: CampaignState, query: Query, lives: Sequence[Att
         state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
 
 
-def note_seen_outside(state: CampaignState, query: Query, lives: Sequence[Attempt]) -> None:
+def note_seen_outside(state: CampaignState, query: Query, attempts: Sequence[Attempt]) -> None:
     """Effects of the user's code that no crash can be tried between."""
-    state.uncut = uncut_of(query, lives)
-    if times := unannounced_of(lives):
+    state.uncut = uncut_of(query, attempts)
+    if times := unannounced_of(attempts):
         state.not_covered.append(AGAIN.format(times=times, most=TIMES))
 
 

@@ -325,34 +325,34 @@ class _Campaign:
                 if workers[0].no_journal:
                     state.not_covered.append(NO_FILES.format(why=workers[0].no_journal))
                 with state.timed("reference runs"):
-                    lives = run_references(state, query, workers)
+                    attempts = run_references(state, query, workers)
                 self._note_what_ran(workers)
-                self._state_time(workers, lives)
-                references = [stamped for life in lives for stamped in life.records]
+                self._state_time(workers, attempts)
+                references = [stamped for attempt in attempts for stamped in attempt.records]
                 unjudgeable = self._why_unjudgeable(references)
-                profile = profile_of(lives[0])
-                outside = uncut_of(query, lives)
+                profile = profile_of(attempts[0])
+                outside = uncut_of(query, attempts)
                 if unjudgeable and outside:
                     # A run with folders of its own finds there what the run before has left.
                     unjudgeable += KEPT_OUTSIDE.format(effects="; ".join(map(str, outside[:MOST_NAMED])))
                 if unjudgeable:
-                    write_points(state.folder / POINTS, lives[0])
+                    write_points(state.folder / POINTS, attempts[0])
                     return self._write(unjudgeable, profile)
                 check_measured(self.request.claims, History(references, ()), query.shape)
                 state.not_covered.append(ALWAYS_WRONG if query.read is None else AS_READ)
                 state.not_covered += not_measured(self.request.claims, query.key)
-                note_unpassed_hooks(state, query, lives[0])
+                note_unpassed_hooks(state, query, attempts[0])
                 if watched_inside:
-                    note_unpassed_points(state, query, lives)
-                note_seen_outside(state, query, lives)
+                    note_unpassed_points(state, query, attempts)
+                note_seen_outside(state, query, attempts)
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
-                covering = Covering(state, self.request, workers, lives[: len(workers)], references)
+                covering = Covering(state, self.request, workers, attempts[: len(workers)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
                 else:
                     state.not_covered.append(NEVER_RECOVERING)
-                losing = self._plan_losses(profile, workers, lives[: len(workers)], references)
+                losing = self._plan_losses(profile, workers, attempts[: len(workers)], references)
                 in_recovery_workers = Proving(
                     state,
                     self.request,
@@ -363,7 +363,7 @@ class _Campaign:
                 )
                 assert state.journal is not None
                 state.journal.begin(self._certificate("", profile))
-                write_points(state.folder / POINTS, lives[0])
+                write_points(state.folder / POINTS, attempts[0])
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
                 self._restart(workers[0], profile, of_driver, references, kills)
@@ -421,7 +421,7 @@ class _Campaign:
         kills: Kills,
     ) -> None:
         """In JVMs that are new, as crash states are recovered from in one that lives on. Each run begins in a new one,
-        too: the life before the crash is to be one of which it was the first."""
+        too: the attempt before the crash is to be one of which it was the first."""
         state = self.state
         if not _keeps_in_the_jvm(self.request.query) or self._is_over():
             return
@@ -494,9 +494,9 @@ class _Campaign:
         for ran in (worker.ran for worker in workers if worker.ran is not None):
             self.ran = {**ran.python, "spark": ran.version}
 
-    def _state_time(self, workers: Sequence[RecoveryWorker], lives: Sequence[Attempt]) -> None:
+    def _state_time(self, workers: Sequence[RecoveryWorker], attempts: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
-        spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
+        spans = [(attempt.records[-1].at - attempt.records[0].at) / 1e6 for attempt in attempts if attempt.records]
         claims = with_stated_time(self.request.claims, spans)
         self.request = replace(self.request, claims=claims)
         self.state.claims = claims
@@ -547,17 +547,17 @@ class _Campaign:
         self,
         profile: Profile,
         workers: Sequence[RecoveryWorker],
-        lives: Sequence[Attempt],
+        attempts: Sequence[Attempt],
         references: Sequence[Stamped],
     ) -> Covering:
         """Of power, where somebody claims that the query survives that."""
         state, request = self.state, self.request
-        losses = plan_losses(profile, workers, lives, request.claims, request.query.copyable)
+        losses = plan_losses(profile, workers, attempts, request.claims, request.query.copyable)
         lines = self._add([Planned(one.crash) for one in losses.waiting])
         waiting = [Waiting(line.crash, one.passed) for line, one in zip(lines, losses.waiting, strict=True)]
         state.not_reached += losses.not_reached
         state.not_covered[:0] = not_lost(request.claims) if losses.waiting else [UNSYNCED]
-        losing = Covering(state, request, workers[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
+        losing = Covering(state, request, workers[: len(losses.attempts)], losses.attempts, references, How.POWER_LOSS)
         if losses.waiting:
             losing.plan_losses(waiting, ByLoss(losses))
         return losing

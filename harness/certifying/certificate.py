@@ -167,7 +167,7 @@ class Certificate(msgspec.Struct, frozen=True):
     not_reached: tuple[NotReached, ...]
     """Lines of the plan that could not be carried out."""
     trials: tuple[CrashTrial, ...]
-    """Every attempt, in order, with the repeats that confirm and the attempts that shrink left out of the sample."""
+    """Every one, in order, with the repeats that confirm and the trials that shrink left out of the sample."""
     unjudgeable: str
     """Why nothing can be judged, with the rows where runs without failures disagree; empty when they agree."""
     draw: KillSample | None

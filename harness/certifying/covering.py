@@ -74,17 +74,17 @@ class Covering:
         state: CampaignState,
         request: CampaignRequest,
         workers: Sequence[RecoveryWorker],
-        lives: Sequence[Attempt],
+        attempts: Sequence[Attempt],
         references: Sequence[Stamped],
         how: How = How.CRASH_STATE,
     ) -> None:
-        """`lives` are the watched ones of the recovery workers, one each; of losses of power, with what those leave as
-        their states."""
+        """`attempts` are the watched ones of the recovery workers, one each; of losses of power, with what those leave
+        as their states."""
         self._how = how
         self._state = state
         self._request = request
         self._workers = workers
-        self._states = [AttemptStates(life) for life in lives]
+        self._states = [AttemptStates(attempt) for attempt in attempts]
         self._before = [*offered(request.query.batches(request.workload)), *references]
         self._lock = threading.Lock()
         """Of what waits."""
@@ -106,8 +106,8 @@ class Covering:
         most worth trying."""
         self._profile: Profile | None = None
         self._repairing: list[tuple[Crashed, AttemptStates, list[Group]]] = []
-        """The recoveries from these crashes, once they were watched, with crashes in them, where it does what no life
-        without a failure does; the most worth trying is the last."""
+        """The recoveries from these crashes, once they were watched, with crashes in them, where it does what no
+        attempt without a failure does; the most worth trying is the last."""
         self._repaired: set[tuple[Point, Side, str]] = set()
         """What it does so."""
         self._doubted: Counter[str] = Counter()
@@ -144,7 +144,7 @@ class Covering:
         if last is not None:
             half = half_done(points, steady_batch(profile), str(self._workers[0].folders.sink))
             self._half_done = [
-                crashed_in_profile(self._states[0].life, one, crash_at(profile, one, Victim.DRIVER))
+                crashed_in_profile(self._states[0].attempt, one, crash_at(profile, one, Victim.DRIVER))
                 for one in (last, *half)
             ]
             self._twice = self._half_done[0]
@@ -153,7 +153,7 @@ class Covering:
             return
         (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
         if not self._has_recovered_again(line.crash):
-            self._recovery = crashed_in_profile(self._states[0].life, worst, line.crash)
+            self._recovery = crashed_in_profile(self._states[0].attempt, worst, line.crash)
 
     def _has_recovered_again(self, first: Crash) -> bool:
         """Whether an earlier part of the campaign has tried all crashes during a recovery after this one. Which of them
@@ -302,7 +302,7 @@ class Covering:
             try:
                 list(pool.map(work, range(len(self._workers))))
             except BaseException:
-                # Whoever interrupts this waits for the lives that are lived, and for no other.
+                # Whoever interrupts this waits for the attempts that are under way, and for no other.
                 self._waiting.clear()
                 raise
         # What another recovery worker has left when the first one had no more to do.
@@ -330,11 +330,11 @@ class Covering:
         states, worker = self._states[place], self._workers[place]
         here = states.passed(first)
         assert here is not None
-        crashed = crashed_in_profile(states.life, here, first.crash)
-        life = recover(worker, crashed)
-        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_workers, self._later))]
+        crashed = crashed_in_profile(states.attempt, here, first.crash)
+        attempt = recover(worker, crashed)
+        mates = [*mates, *self._alike(states, here, attempt, (self._waiting, self._first_workers, self._later))]
         self._stood_for.append(len(states.groups(mates)))
-        trials = self._enter(worker, crashed, mates, states, life, run)
+        trials = self._enter(worker, crashed, mates, states, attempt, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
             again = self._state.new_run(self._kind)
@@ -352,21 +352,21 @@ class Covering:
         claims = [str(claim) for claim in self._state.claims if claim.power is not None]
         return all(map(self._state.is_confirmed, claims))
 
-    def _alike(self, states: AttemptStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
+    def _alike(self, states: AttemptStates, here: Passed, attempt: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
         with self._lock:
-            found = [one for groups in waiting for one in take_alike(states, here, life, groups)]
-            if TAKEN_BACK not in self._state.not_covered and _by_sqlite_alone(states, here, life, found):
+            found = [one for groups in waiting for one in take_alike(states, here, attempt, groups)]
+            if TAKEN_BACK not in self._state.not_covered and _by_sqlite_alone(states, here, attempt, found):
                 self._state.not_covered.append(TAKEN_BACK)
             return found
 
     def _enter(
-        self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: AttemptStates, life: Attempt, run: str
+        self, worker: RecoveryWorker, crashed: Crashed, mates: Group, states: AttemptStates, attempt: Attempt, run: str
     ) -> list[CrashTrial]:
         request = self._request
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
-        write_run(self._state.folder / run, request.named, worker, crashed, group, life, self._before, request.seed)
+        write_run(self._state.folder / run, request.named, worker, crashed, group, attempt, self._before, request.seed)
         tried = list(dict.fromkeys(one.crashes for one in group))
         return self._state.enter(run, tried, self._how, steps=len(group))
 
@@ -439,10 +439,10 @@ class Covering:
             group = waiting.pop()
             here = states.passed(group[0])
             assert here is not None
-            crashed = crashed_again(first, states.life, here, group[0].crash)
-            life = recover(self._workers[0], crashed)
-            group += self._alike(states, here, life, (waiting,))
-            self._enter(self._workers[0], crashed, group, states, life, run)
+            crashed = crashed_again(first, states.attempt, here, group[0].crash)
+            attempt = recover(self._workers[0], crashed)
+            group += self._alike(states, here, attempt, (waiting,))
+            self._enter(self._workers[0], crashed, group, states, attempt, run)
 
     def _not_recovered(self, first: Crashed, second: Attempt) -> None:
         """No crash in that recovery can be planned. The trial of that crash may be of another time, in which it did
@@ -466,9 +466,10 @@ class Covering:
         self._waiting_again = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
 
 
-def take_alike(states: AttemptStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
-    """Take from what waits what this life, which went on from `here`, could not have told from what it began with."""
-    looks = _all_looks(life)
+def take_alike(states: AttemptStates, here: Passed, attempt: Attempt, groups: list[Group]) -> Group:
+    """Take from what waits what this attempt, which went on from `here`, could not have told from what it began
+    with."""
+    looks = _all_looks(attempt)
     if looks is None:
         return []
     found: Group = []
@@ -481,9 +482,9 @@ def take_alike(states: AttemptStates, here: Passed, life: Attempt, groups: list[
     return found
 
 
-def _by_sqlite_alone(states: AttemptStates, here: Passed, life: Attempt, found: Group) -> bool:
+def _by_sqlite_alone(states: AttemptStates, here: Passed, attempt: Attempt, found: Group) -> bool:
     """Whether some of these are alike only by what SQLite takes back."""
-    looks = _all_looks(life)
+    looks = _all_looks(attempt)
     passed = (states.passed(one) for one in found)
     return looks is not None and any(
         one is not None and not states.alike(here, one, looks.without_sqlite) for one in passed
@@ -491,7 +492,7 @@ def _by_sqlite_alone(states: AttemptStates, here: Passed, life: Attempt, found: 
 
 
 def _split(group: Group, fits: Callable[[Passed], bool], states: AttemptStates) -> tuple[Group, Group]:
-    """Those of a group that fit, and the others; what a life has no state of is of the others."""
+    """Those of a group that fit, and the others; what an attempt has no state of is of the others."""
     chosen: Group = []
     others: Group = []
     for one in group:
@@ -500,11 +501,11 @@ def _split(group: Group, fits: Callable[[Passed], bool], states: AttemptStates) 
     return chosen, others
 
 
-def _all_looks(life: Attempt) -> Looks | None:
-    """Of a recovery, with the lives that failed before; None where it is not known of each."""
-    lives = [*life.before, life]
-    found = [one.looks for one in lives if one.looks is not None]
-    if len(found) < len(lives):
+def _all_looks(attempt: Attempt) -> Looks | None:
+    """Of a recovery, with the attempts that failed before; None where it is not known of each."""
+    attempts = [*attempt.before, attempt]
+    found = [one.looks for one in attempts if one.looks is not None]
+    if len(found) < len(attempts):
         return None
     return Looks(
         frozenset().union(*(one.opened for one in found)),

@@ -54,7 +54,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     files: tuple[StateEntry, ...]
     journalled: tuple[int, int] | None = None
-    """Of one that is made from a journal, which life's, and where in it."""
+    """Of one that is made from a journal, which attempt's, and where in it."""
     lost: Lost | None = None
     """Of one in which power was lost."""
     which: int = 0
@@ -113,8 +113,8 @@ class Looks:
 
         A name in a folder that is skimmed, and then not looked at, tells nothing where it is one that Spark and Hadoop
         give to what is temporary (`.x.<uuid>.tmp`, `.x.crc`): its logs and file sources pass over them. Any other
-        hidden one does: somebody may keep a marker there, or take up what a life before has left, and look for it in
-        the list.
+        hidden one does: somebody may keep a marker there, or take up what an attempt before has left, and look for it
+        in the list.
 
         Of a database in the middle of a transaction, and of its journal, SQLite tells nothing but what there was
         before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody else
@@ -179,10 +179,10 @@ class NotQuiet(OwnFailure):
 
 
 class RecoveryWorkerStore(Protocol):
-    """What is durable of a recovery worker's lives, and can be put back."""
+    """What is durable of a recovery worker's attempts, and can be put back."""
 
     def begin(self, watched: Endpoint | None, incarnation: int) -> None:
-        """A life begins, on what is there; `watched` is where its points are told, None where they are not."""
+        """An attempt begins, on what is there; `watched` is where its points are told, None where they are not."""
 
     def mark(self) -> object:
         """While a point is held: what it takes to know its state. Raises NotQuiet."""
@@ -191,10 +191,10 @@ class RecoveryWorkerStore(Protocol):
         """How many file operations are crash points, up to a mark."""
 
     def states(self, marks: Sequence[object]) -> Sequence[CrashState]:
-        """When the watched life is over: what was durable at its marks."""
+        """When the watched attempt is over: what was durable at its marks."""
 
     def looks(self) -> Looks | None:
-        """What the life has looked at; None: nobody knows."""
+        """What the attempt has looked at; None: nobody knows."""
 
     def losses(self, state: CrashState, power: PowerLoss) -> Sequence[CrashState]:
         """What can be left of it where the power fails, the one in which nothing is lost first; none: nobody knows."""

@@ -71,7 +71,7 @@ class MapRow:
 
 @dataclass(frozen=True)
 class ShownTrial:
-    """One attempt."""
+    """A trial as the page shows it."""
 
     number: int
     schedule: str

@@ -22,7 +22,7 @@ _TASK_THREAD = "Executor task l"
 
 
 class FilePoints:
-    """Names the file operations of one life."""
+    """Names the file operations of one attempt."""
 
     def __init__(self) -> None:
         self._times: Counter[tuple[str, str]] = Counter()

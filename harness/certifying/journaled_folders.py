@@ -2,7 +2,7 @@
 operations.
 
 So nothing is copied while the query runs, and there is a state after every operation of every process. A state is a
-position in the journal of one life, and what the folders held when that life began.
+position in the journal of one attempt, and what the folders held when that attempt began.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SINK = "sink/"
 
 @dataclass(frozen=True)
 class _Watched:
-    """A life that is journalled."""
+    """An attempt that is journalled."""
 
     base: Tree
     """What there was when it began."""
@@ -40,7 +40,7 @@ class _Watched:
 
 
 class JournaledFolders:
-    """Of one recovery worker, whose lives follow each other. `announce` is where its operations are told as crash
+    """Of one recovery worker, whose attempts follow each other. `announce` is where its operations are told as crash
     points.
     """
 
@@ -50,20 +50,20 @@ class JournaledFolders:
         self._node = node
         self._tree: Tree | None = Tree()
         """What the folders hold; None: somebody has lived on them since."""
-        self._lives: list[_Watched] = []
+        self._watched: list[_Watched] = []
         self._begin = 0
         self._taken_back: dict[tuple[bytes, bytes], str] = {}
         """Of databases and their journals, by their tokens."""
 
     def begin(self, watched: Endpoint | None, incarnation: int) -> None:
-        """A life begins, on what is there. `watched` is who is told of its operations; None: nobody."""
+        """An attempt begins, on what is there. `watched` is who is told of its operations; None: nobody."""
         base, self._tree = self._tree, None
-        # Nothing is done to the folders between two lives.
+        # Nothing is done to the folders between two attempts.
         self._mounted.be_quiet()
         self._begin = self._mounted.position
         if watched is not None:
             base = Tree.read(self._mounted.below) if base is None else base
-            self._lives.append(_Watched(base, self._begin))
+            self._watched.append(_Watched(base, self._begin))
             self._mounted.announce(watched, self._token, self._node, incarnation)
 
     def mark(self) -> int:
@@ -71,18 +71,18 @@ class JournaledFolders:
         return self._mounted.position
 
     def count(self, mark: object) -> int:
-        """How many operations of the newest watched life, up to a position, are crash points."""
+        """How many operations of the newest watched attempt, up to a position, are crash points."""
         assert isinstance(mark, int)
-        found = read_operations(self._mounted.journal, self._lives[-1].begin, mark)
+        found = read_operations(self._mounted.journal, self._watched[-1].begin, mark)
         return sum(one.kind in POINTS for _, one in found)
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
-        """What was durable at these positions of the newest watched life, which must be in order."""
-        life, number = self._lives[-1], len(self._lives) - 1
-        tree = life.base.copied()
+        """What was durable at these positions of the newest watched attempt, which must be in order."""
+        watched, number = self._watched[-1], len(self._watched) - 1
+        tree = watched.base.copied()
         made: list[CrashState] = []
-        operations = read_operations(self._mounted.journal, life.begin, self._mounted.position)
-        position = life.begin
+        operations = read_operations(self._mounted.journal, watched.begin, self._mounted.position)
+        position = watched.begin
         shown: CrashState | None = None
         for mark in marks:
             assert isinstance(mark, int)
@@ -96,7 +96,7 @@ class JournaledFolders:
         return made
 
     def looks(self) -> Looks:
-        """What the current life has looked at."""
+        """What the current attempt has looked at."""
         found = self._mounted.looked_at(self._begin)
         by_kind = {kind: frozenset(path for seen, path in found if seen is kind) for kind in LOOKS}
         asked = by_kind[OperationKind.ASKED] | {
@@ -129,10 +129,10 @@ class JournaledFolders:
         return found
 
     def _tree_of(self, state: CrashState) -> Tree:
-        life, operations = self._operations_until(state)
+        watched, operations = self._operations_until(state)
         if state.power is not None:
-            return _losses(life, operations, state.power)[state.which].tree
-        tree = life.base.copied()
+            return _losses(watched, operations, state.power)[state.which].tree
+        tree = watched.base.copied()
         for one in operations:
             tree.apply(one)
         return tree
@@ -141,8 +141,8 @@ class JournaledFolders:
         if state.journalled is None:
             raise OwnFailure("a crash state that was copied cannot be made from a journal")
         number, mark = state.journalled
-        life = self._lives[number]
-        return life, [one for _, one in read_operations(self._mounted.journal, life.begin, mark)]
+        watched = self._watched[number]
+        return watched, [one for _, one in read_operations(self._mounted.journal, watched.begin, mark)]
 
     def clear(self) -> None:
         """As before the first run."""
@@ -196,10 +196,10 @@ CHECKPOINT = "checkpoint"
 
 
 def _is_draft_of_spark(path: str) -> bool:
-    """Whether it is a file in a checkpoint that has not got its name yet. Who comes to a name with a UUID in it that a
-    life before has drawn, has read it from the folder; and Spark passes over such names in its checkpoint."""
+    """Whether it is a file in a checkpoint that has not got its name yet. Who comes to a name with a UUID in it that
+    an attempt before has drawn, has read it from the folder; and Spark passes over such names in its checkpoint."""
     return path.startswith(f"{CHECKPOINT}/") and DRAFT.fullmatch(os.path.basename(path)) is not None
 
 
-def _losses(life: _Watched, operations: Sequence[Operation], power: PowerLoss) -> list[Loss]:
-    return power_losses(life.base, operations, power.promise, (CHECKPOINT,) if power.checkpoint_syncs else ())
+def _losses(watched: _Watched, operations: Sequence[Operation], power: PowerLoss) -> list[Loss]:
+    return power_losses(watched.base, operations, power.promise, (CHECKPOINT,) if power.checkpoint_syncs else ())

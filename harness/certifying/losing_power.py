@@ -54,7 +54,7 @@ class Losses:
     """What was planned."""
 
     waiting: Sequence[Waiting]
-    lives: Sequence[Attempt]
+    attempts: Sequence[Attempt]
     """Of each recovery worker, with what a loss of power leaves in the place of what was durable."""
     not_reached: Sequence[NotReached]
 
@@ -73,18 +73,18 @@ def not_lost(claims: Iterable[Guarantee]) -> list[str]:
 def plan_losses(
     profile: Profile,
     workers: Sequence[RecoveryWorker],
-    lives: Sequence[Attempt],
+    attempts: Sequence[Attempt],
     claims: Iterable[Guarantee],
     copyable: bool,
 ) -> Losses:
-    """`lives` are the watched ones of the recovery workers, one each; `profile` is of the first."""
+    """`attempts` are the watched ones of the recovery workers, one each; `profile` is of the first."""
     wanted = terms_of(claims)
     why_not = "" if copyable else NOT_COPYABLE
     why_not = why_not or (NO_JOURNAL.format(why=workers[0].no_journal) if workers[0].no_journal else "")
     if why_not:
         return Losses((), (), [NotReached(Planned(_anywhere(power)), why_not) for power in wanted])
     chosen = {(one.address, one.again) for one in _chosen(profile)}
-    found = [_with_losses(worker, life, wanted, chosen) for worker, life in zip(workers, lives, strict=True)]
+    found = [_with_losses(worker, attempt, wanted, chosen) for worker, attempt in zip(workers, attempts, strict=True)]
     waiting = [
         Waiting(msgspec.structs.replace(crash_at(profile, one, Victim.DRIVER), lost=one.state.lost), one)
         for one in found[0].passed
@@ -121,19 +121,20 @@ def lose_again(folder: Path, request: CampaignRequest, crash: Crash, worker: Rec
     Raises ScenarioChanged where it does not come to the point, or has synced what was lost there; InvalidOperator for a
     query that fails without any fault, and what went wrong with the recovery worker.
     """
-    lives: list[Attempt] = []
+    attempts: list[Attempt] = []
     for actor in REFERENCES:
         worker.store.clear()
-        life = worker.live(actor, actor, 1, watched=not lives)
-        if life.failure is not None:
-            raise InvalidOperator(f"without any fault: {life.failure}")
-        lives.append(life)
-    losses = plan_losses(profile_of(lives[0]), [worker], lives[:1], request.claims, request.query.copyable)
+        attempt = worker.live(actor, actor, 1, watched=not attempts)
+        if attempt.failure is not None:
+            raise InvalidOperator(f"without any fault: {attempt.failure}")
+        attempts.append(attempt)
+    losses = plan_losses(profile_of(attempts[0]), [worker], attempts[:1], request.claims, request.query.copyable)
     found = next((one for one in losses.waiting if _is_same(one.crash, crash)), None)
     if found is None:
         raise ScenarioChanged(f"{crash}: nothing of that can be lost there now; check out what was certified")
-    crashed = crashed_in_profile(lives[0], found.passed, crash)
-    before = [*offered(request.query.batches(request.workload)), *(one for life in lives for one in life.records)]
+    crashed = crashed_in_profile(attempts[0], found.passed, crash)
+    made = (stamped for attempt in attempts for stamped in attempt.records)
+    before = [*offered(request.query.batches(request.workload)), *made]
     write_run(folder, request.named, worker, crashed, [crashed], recover(worker, crashed), before, request.seed)
 
 
@@ -163,16 +164,16 @@ def _counts(passed: Passed) -> bool:
 
 
 def _with_losses(
-    worker: RecoveryWorker, life: Attempt, wanted: Sequence[PowerLoss], chosen: Container[object]
+    worker: RecoveryWorker, attempt: Attempt, wanted: Sequence[PowerLoss], chosen: Container[object]
 ) -> Attempt:
     passed = [
         replace(one, state=state)
-        for one in life.passed
+        for one in attempt.passed
         if one.state is not None and (one.address, one.again) in chosen
         for power in wanted
         for state in worker.store.losses(one.state, power)
     ]
-    return replace(life, passed=passed)
+    return replace(attempt, passed=passed)
 
 
 def _anywhere(power: PowerLoss) -> Crash:

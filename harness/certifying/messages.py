@@ -13,7 +13,7 @@ from .conclusion import Planned
 from .profile import batch_of
 
 NO_MESSAGE: Final = (
-    "no request to {store} came by way of the harness: reach it by folders.reach({store!r}), in the life of every batch"
+    "no request to {store} came by way of the harness: reach it by folders.reach({store!r}), in every batch"
 )
 _COMMITS: Final = ("COMMIT", "EndTxn")
 """In the names of requests with which what was asked before becomes durable."""

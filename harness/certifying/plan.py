@@ -1,7 +1,7 @@
 """What a campaign plans and what it tries: crashes of a query, and trials of them.
 
-A *crash* is planned: a point of a batch, and what dies there. A *trial* is one attempt, a run folder and what it came
-to. The same crash can be tried in several ways, and several times.
+A *crash* is planned: a point of a batch, and what dies there. A *trial* is one run in which it is to strike, with its
+folder and what it came to. The same crash can be tried in several ways, and several times.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CrashTrial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One attempt."""
+    """One run in which crashes were to strike."""
 
     crashes: tuple[Crash, ...]
     """In the order in which they struck."""

@@ -229,7 +229,7 @@ def half_done(passed: Iterable[Passed], batch: int, sink: str) -> list[Passed]:
 
 def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
     """The points of a batch, in a recovery, at which the query's own code does what it does in no batch without a
-    failure: it may repair what a crash has left. `profile` is of a life without failures."""
+    failure: it may repair what a crash has left. `profile` is of an attempt without failures."""
     usual = {deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
     found = []
     for one in points_of_the_driver(recovery, every_batch=True):

@@ -38,24 +38,25 @@ class Profile:
         return self.kinds.get(batch_of(passed.address), (STEADY,))
 
 
-def profile_of(life: Attempt) -> Profile:
-    """Of a life that was watched, and came to its end."""
-    done = [stamped.record for stamped in life.records if isinstance(stamped.record, BatchDone)]
+def profile_of(attempt: Attempt) -> Profile:
+    """Of an attempt that was watched, and came to its end."""
+    done = [stamped.record for stamped in attempt.records if isinstance(stamped.record, BatchDone)]
     return Profile(
-        _with_something_to_do(life.passed),
-        _kinds(done, life.passed),
+        _with_something_to_do(attempt.passed),
+        _kinds(done, attempt.passed),
         any(one.python for one in done),
         any(one.python_at_end for one in done),
-        places_in_code(life.passed),
+        places_in_code(attempt.passed),
     )
 
 
-def write_points(path: Path, life: Attempt) -> None:
-    """Leave which points a life passed, and when: a line of JSON each, `at` in microseconds. Raises StorageFailed."""
-    texts = ({"text": one.text} if one.text else {} for one in life.passed)
+def write_points(path: Path, attempt: Attempt) -> None:
+    """Leave which points an attempt passed, and when: a line of JSON each, `at` in microseconds. Raises
+    StorageFailed."""
+    texts = ({"text": one.text} if one.text else {} for one in attempt.passed)
     lines = [
         msgspec.json.encode({"at": one.at, "address": str(one.address), **text})
-        for one, text in zip(life.passed, texts, strict=True)
+        for one, text in zip(attempt.passed, texts, strict=True)
     ]
     try:
         path.write_bytes(b"\n".join([*lines, b""]))

@@ -1,7 +1,7 @@
 """Tries a crash by its crash state: puts back what was durable, lets the query live on, and writes the run down.
 
-The history of such a run is what the recorder outside would have: what the life had delivered by the time its point was
-held, the crash, and what the next life delivered.
+The history of such a run is what the recorder outside would have: what the attempt had delivered by the time its point
+was held, the crash, and what the next attempt delivered.
 """
 
 from __future__ import annotations
@@ -63,59 +63,61 @@ class Crashed:
     passed: tuple[Passed, ...]
     """Where each of them struck."""
     records: tuple[Stamped, ...]
-    """What its lives had made by then."""
+    """What its attempts had made by then."""
     state: CrashState
-    life: int
-    """The number of the life that would recover from it."""
+    next_incarnation: int
+    """Of the attempt that would recover from it."""
     began: tuple[tuple[int, int], ...] = ()
-    """(its number, when it began) of each life that has recovered before. A recovery worker tries other crashes between
-    one life and the next, and that is no time that a recovery takes."""
+    """(its incarnation, when it began) of each attempt that has recovered before. A recovery worker tries other crashes
+    between one attempt and the next, and that is no time that a recovery takes."""
 
 
-def crashed_in_profile(life: Attempt, passed: Passed, crash: Crash) -> Crashed:
-    """In the first life, which was watched as a run without faults."""
+def crashed_in_profile(attempt: Attempt, passed: Passed, crash: Crash) -> Crashed:
+    """In the first attempt, which was watched as a run without faults."""
     assert passed.state is not None
-    records = tuple(_judged(stamped) for stamped in life.records[: passed.records])
+    records = tuple(_judged(stamped) for stamped in attempt.records[: passed.records])
     return Crashed((crash,), (passed,), records, passed.state, 2)
 
 
-def crashed_again(before: Crashed, life: Attempt, passed: Passed, crash: Crash) -> Crashed:
-    """In a life that recovered from an earlier crash."""
+def crashed_again(before: Crashed, attempt: Attempt, passed: Passed, crash: Crash) -> Crashed:
+    """In an attempt that recovered from an earlier crash."""
     assert passed.state is not None
-    records = (*before.records, *life.records[: passed.records])
-    began = (*before.began, (before.life, life.records[0].at if life.records else passed.at))
-    return Crashed((*before.crashes, crash), (*before.passed, passed), records, passed.state, before.life + 1, began)
+    records = (*before.records, *attempt.records[: passed.records])
+    began = (*before.began, (before.next_incarnation, attempt.records[0].at if attempt.records else passed.at))
+    following = before.next_incarnation + 1
+    return Crashed((*before.crashes, crash), (*before.passed, passed), records, passed.state, following, began)
 
 
 def mate_of(crashed: Crashed, crash: Crash, passed: Passed) -> Crashed:
     """Another crash that the recovery from one stands for, with what the record of that says of it."""
     crashes, places = (*crashed.crashes[:-1], crash), (*crashed.passed[:-1], passed)
-    return Crashed(crashes, places, (), crashed.state, crashed.life, crashed.began)
+    return Crashed(crashes, places, (), crashed.state, crashed.next_incarnation, crashed.began)
 
 
 def recover(worker: RecoveryWorker, crashed: Crashed, watched: bool = False) -> Attempt:
-    """The next life, from a crash state; one that is watched is the only one. Raises what went wrong with the recovery
-    worker.
+    """The next attempt, from a crash state; one that is watched is the only one. Raises what went wrong with the
+    recovery worker.
     """
     worker.store.restore(crashed.state)
-    return worker.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(worker, crashed.life)
+    incarnation = crashed.next_incarnation
+    return worker.live(DRIVER, SINK, incarnation, watched) if watched else live_on(worker, incarnation)
 
 
-def live_on(worker: RecoveryWorker, number: int, is_in_vain: Callable[[Attempt], bool] = lambda life: False) -> Attempt:
-    """The next life, from what is there; and where it fails by an error of its own, the next after that, as whoever
-    runs the query would start it again, until it fails at one batch too often, or what a life has left says that
+def live_on(worker: RecoveryWorker, number: int, is_in_vain: Callable[[Attempt], bool] = lambda one: False) -> Attempt:
+    """The next attempt, from what is there; and where it fails by an error of its own, the next after that, as whoever
+    runs the query would start it again, until it fails at one batch too often, or what an attempt has left says that
     another is in vain. Raises what went wrong with the recovery worker."""
-    life = worker.live(DRIVER, SINK, number, watched=False)
-    while isinstance(life.failure, InvalidOperator) and not is_in_vain(life) and not _loops(life):
-        before = (*life.before, life)
-        life = worker.live(DRIVER, SINK, number + len(before), watched=False)
-        life.before = before
-    return life
+    attempt = worker.live(DRIVER, SINK, number, watched=False)
+    while isinstance(attempt.failure, InvalidOperator) and not is_in_vain(attempt) and not _loops(attempt):
+        before = (*attempt.before, attempt)
+        attempt = worker.live(DRIVER, SINK, number + len(before), watched=False)
+        attempt.before = before
+    return attempt
 
 
-def _loops(life: Attempt) -> bool:
-    """Whether it has failed at one batch too often, with the lives before it."""
-    last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
+def _loops(attempt: Attempt) -> bool:
+    """Whether it has failed at one batch too often, with the attempts before it."""
+    last = [one.failed_in for one in (*attempt.before, attempt)][-ATTEMPTS:]
     return len(last) == ATTEMPTS and len(set(last)) == 1
 
 
@@ -139,7 +141,7 @@ def write_run(
     worker: RecoveryWorker,
     crashed: Crashed,
     group: Sequence[Crashed],
-    life: Attempt,
+    attempt: Attempt,
     before: Sequence[Stamped],
     seed: int,
 ) -> None:
@@ -149,9 +151,9 @@ def write_run(
     kind, how = ("crash", CRASH_STATES) if crashed.state.lost is None else (How.POWER_LOSS, POWER_LOSSES)
     faults = [Fault(kind, (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
     strikes = [_put_back(worker, number, passed) for number, passed in enumerate(struck)]
-    lives = tuple(enumerate((*life.before, life), start=crashed.life))
+    attempts = tuple(enumerate((*attempt.before, attempt), start=crashed.next_incarnation))
     records = (*before, *crashed.records)
-    write_recovery_worker_run(folder, named, worker, faults, strikes, records, lives, seed, how, began=crashed.began)
+    write_recovery_worker_run(folder, named, worker, faults, strikes, records, attempts, seed, how, began=crashed.began)
 
 
 def _put_back(worker: RecoveryWorker, number: int, passed: Passed) -> RecoveryWorkerCrash:
@@ -170,18 +172,19 @@ def write_recovery_worker_run(
     faults: Sequence[Fault],
     strikes: Sequence[RecoveryWorkerCrash],
     before: Sequence[Stamped],
-    lives: Sequence[tuple[int, Attempt]],
+    attempts: Sequence[tuple[int, Attempt]],
     seed: int,
     how: str = KILLS_IN_A_RECOVERY_WORKER,
     *,
     began: Sequence[tuple[int, int]] = (),
 ) -> None:
-    """Write down a run whose lives were lived in a recovery worker. `before` is all that is known from before `lives`,
-    each of which has its number; `began` says when those lives began that are in it, but for the first."""
+    """Write down a run whose attempts were made in a recovery worker. `before` is all that is known from before
+    `attempts`, each of which has its number; `began` says when those attempts began that are in it, but for the
+    first."""
     scenario = replace(named.scenario, faults=faults)
     description = describe(replace(named, scenario=scenario), _RecoveryWorkers(worker, how), seed, folder.name)
     with RunFolder(folder, description) as recorder:
-        for stamped in (*before, *(stamped for _, one in lives for stamped in one.records)):
+        for stamped in (*before, *(stamped for _, one in attempts for stamped in one.records)):
             recorder.note(stamped.at, stamped.record)
         for strike in strikes:
             stamp = Stamp(strike.at)
@@ -191,14 +194,14 @@ def write_recovery_worker_run(
         for number, born in began:
             recorder.log(NodeUp(Stamp(born), DRIVER))
             recorder.log(Placed(Stamp(born), DRIVER, number, DRIVER))
-        for number, one in lives:
+        for number, one in attempts:
             up = Stamp(one.records[0].at if one.records else recorder.latest.at)
             recorder.log(NodeUp(up, DRIVER))
             recorder.log(Placed(up, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
                 recorder.log(IncarnationFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
-        last = lives[-1][1]
+        last = attempts[-1][1]
         if last.failure is None:
             recorder.log(Drained(recorder.latest))
         else:

@@ -1,13 +1,13 @@
-"""A recovery worker: a warm session with one task slot, and folders of its own, in which a query lives one life after
+"""A recovery worker: a warm session with one task slot, and folders of its own, in which one attempt of a query follows
 the other.
 
-In a life that is watched, every thread that comes to a crash point is held while it is noted. Where the recovery
+In an attempt that is watched, every thread that comes to a crash point is held while it is noted. Where the recovery
 worker's folders are mounted, every operation that changes them is such a point, and what was durable is made from their
 journal (`JournaledFolders`). Else it is copied while the point is held (`CopiedFolders`): nobody else writes meanwhile,
 since with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the background is
 switched off, and a store that changes all the same gives no state.
 
-A life in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
+An attempt in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
 workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays.
 """
 
@@ -67,8 +67,8 @@ from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
 LONGEST = 6
-"""How often its recovery worker's patience a life may take that always gives a sign of work; and how often its time a
-session may take to come up, on a machine that is busy."""
+"""How often its recovery worker's patience an attempt may take that always gives a sign of work; and how often its time
+a session may take to come up, on a machine that is busy."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
@@ -87,14 +87,14 @@ _from_warm = msgspec.msgpack.Decoder(Warm)
 
 
 class _CurrentAttempt:
-    """The recorder of a recovery worker: what comes belongs to the life that is lived now."""
+    """The recorder of a recovery worker: what comes belongs to the attempt that is under way."""
 
     def __init__(self) -> None:
-        self.life: Attempt | None = None
+        self.attempt: Attempt | None = None
 
     def note(self, at: int, record: Record) -> None:
-        if self.life is not None:
-            self.life.records.append(Stamped(at, record))
+        if self.attempt is not None:
+            self.attempt.records.append(Stamped(at, record))
 
     def log(self, entry: TimelineEntry) -> None:
         """No fault strikes in a recovery worker."""
@@ -103,12 +103,12 @@ class _CurrentAttempt:
 
     @property
     def latest(self) -> Stamp:
-        records = self.life.records if self.life is not None else []
+        records = self.attempt.records if self.attempt is not None else []
         return Stamp(records[-1].at if records else 0)
 
 
 class RecoveryWorker:
-    """Use it as a context manager. Its lives are lived one after the other."""
+    """Use it as a context manager. It makes one attempt after the other."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class RecoveryWorker:
         watches_inside: bool = True,
         journals: bool = True,
     ) -> None:
-        """`patience` is how long a life may give no sign of work, seconds. `watches_inside`: whether points inside
+        """`patience` is how long an attempt may give no sign of work, seconds. `watches_inside`: whether points inside
         Spark are seen. `journals`: whether its folders are to be mounted, where this machine can do that."""
         self.name = f"worker-{number}"
         self._processes = processes
@@ -138,18 +138,18 @@ class RecoveryWorker:
         self._input = processes.scratch / f"{self.name}.input"
         self._lines = processes.scratch / f"{self.name}.lines.json"
         self._current = _CurrentAttempt()
-        self._lives = 0
+        self._attempts = 0
         self._watching = False
         self._batch = ""
         self._marks: list[object] = []
-        """Of each point that the current life has passed, what it takes to know its state; None: it is not known."""
+        """Of each point that the current attempt has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
-        """Files that the JVM has written outside of the recovery worker's folders in the current life."""
+        """Files that the JVM has written outside of the recovery worker's folders in the current attempt."""
         self._gateway: Mapping[str, str] | None = None
         self.ran: SparkRuns | None = None
-        """What its lives have run on, as they say it, once there is one."""
+        """What its attempts have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
         self.relay = StoreRelay(query.relayed, processes.address, self)
         self._server = RunServer(
@@ -208,7 +208,7 @@ class RecoveryWorker:
                 place = mounted.mount.resolve()
                 self.folders = RunFolders(label, place / "sink", place / "checkpoint")
                 self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
-                # Where the harness looks itself, a life has looked at nothing.
+                # Where the harness looks itself, an attempt has looked at nothing.
                 self._checkpoint = mounted.below / "checkpoint"
                 return
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
@@ -229,7 +229,7 @@ class RecoveryWorker:
         wait_until(ready, LONGEST * READY_SECONDS, what)
 
     def rest(self) -> None:
-        """End its session until the next life: meanwhile others need the memory."""
+        """End its session until the next attempt: meanwhile others need the memory."""
         self._processes.kill_node(self.name)
 
     @contextmanager
@@ -245,8 +245,8 @@ class RecoveryWorker:
             self._write_input()
 
     def take_up(self, query: Query, processes: SparkProcesses, spark: SparkVersion) -> None:
-        """From its next life on, live another version of the query, on what is in the folders: in a session of its own,
-        where that is configured otherwise, or is one of another Spark's. Raises DeadlinePassed or ProcessDied."""
+        """From its next attempt on, live another version of the query, on what is in the folders: in a session of its
+        own, where that is configured otherwise, or is one of another Spark's. Raises DeadlinePassed or ProcessDied."""
         same = processes is self._processes and query.configuration == self._query.configuration
         if not same or query.hooks != self._query.hooks:
             self._processes.kill_node(self.name)
@@ -272,16 +272,16 @@ class RecoveryWorker:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what
+        while the point is held. What the query does wrong is in the attempt that comes back. Raises OwnFailure, or what
         else went wrong with the recovery worker itself.
         """
         if self._session.poll() is not None or self._gateway is None:
             self._start_anew()
-        life = self._begin(actor, incarnation, watched, fatal)
+        attempt = self._begin(actor, incarnation, watched, fatal)
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_attempt(actor, sink, incarnation, as_batch)
 
-        signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self._checkpoint)))
+        signs = Signs(lambda: (len(attempt.passed), len(attempt.records), last_planned_batch(self._checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
 
         def over() -> bool:
@@ -290,61 +290,61 @@ class RecoveryWorker:
             if process.poll() is not None:
                 return True
             if signs.silent() >= self.patience:
-                raise DeadlinePassed(what, self.patience, self._seen(life))
+                raise DeadlinePassed(what, self.patience, self._seen(attempt))
             return False
 
         try:
             wait_until(over, LONGEST * self.patience, what)
             # What it said last can still be on its way; one that could say nothing never hangs up.
             with suppress(DeadlinePassed):
-                wait_until(lambda: life.ended or life.heard_out, HEARD_SECONDS, "its last words")
+                wait_until(lambda: attempt.ended or attempt.heard_out, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
             silent = signs.silent()
             where = still_running(self._processes.scratch / f"{process.name}.pickle", process.pid, silent)
-            life.failure = DeadlinePassed(error.waited_for, error.seconds, f"{self._seen(life)}{where}")
-            life.silent = round(silent * 1e6)
+            attempt.failure = DeadlinePassed(error.waited_for, error.seconds, f"{self._seen(attempt)}{where}")
+            attempt.silent = round(silent * 1e6)
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_attempt())
             _end_python_workers(self._session.pid)
-        self._settle(life, watched)
-        if life.death is not None:
-            life.failure = None
-        elif life.failure is None and not life.ended:
-            life.failure = self._why_it_ended(process, life)
-        if life.failure is not None:
-            life.failed_at = self._server.clock.stamp().at
-            life.failed_in = last_planned_batch(self._checkpoint)
+        self._settle(attempt, watched)
+        if attempt.death is not None:
+            attempt.failure = None
+        elif attempt.failure is None and not attempt.ended:
+            attempt.failure = self._why_it_ended(process, attempt)
+        if attempt.failure is not None:
+            attempt.failed_at = self._server.clock.stamp().at
+            attempt.failed_in = last_planned_batch(self._checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
-        return life
+        return attempt
 
-    def _settle(self, life: Attempt, watched: bool) -> None:
+    def _settle(self, attempt: Attempt, watched: bool) -> None:
         """Now that it is over: what was durable at its points, and what it has looked at."""
         if not watched:
-            life.looks = self.store.looks()
+            attempt.looks = self.store.looks()
             return
         marked = [place for place, mark in enumerate(self._marks) if mark is not None]
-        told = sum(one.address.point is Point.FILE for one in life.passed)
+        told = sum(one.address.point is Point.FILE for one in attempt.passed)
         done = self.store.count(self._marks[marked[-1]]) if marked else 0
         if told != done:
             raise OwnFailure(f"{self.name}: {done:,} file operations were journalled, and {told:,} were told of")
         states = self.store.states([self._marks[place] for place in marked])
         for place, state in zip(marked, states, strict=True):
-            life.passed[place] = replace(life.passed[place], state=state)
+            attempt.passed[place] = replace(attempt.passed[place], state=state)
 
-    def _why_it_ended(self, process: DriverProcess, life: Attempt) -> StreamproofError:
+    def _why_it_ended(self, process: DriverProcess, attempt: Attempt) -> StreamproofError:
         """Nobody here has ended it. Code of the user's runs once it has started, and what ends it from outside is the
         machine's: where memory is short, or when it goes down."""
         said = f"ended with status {process.poll()}; its log ends:\n{self._tail(process)}"
-        started = any(isinstance(stamped.record, Started) for stamped in life.records)
+        started = any(isinstance(stamped.record, Started) for stamped in attempt.records)
         from_outside = process.poll() in (-signal.SIGKILL, -signal.SIGTERM) or self._session.poll() is not None
         if from_outside or not started:
-            return ProcessDied(f"a life of the query {said}")
+            return ProcessDied(f"an attempt of the query {said}")
         return InvalidOperator(f"query {self._query.name!r}: its process {said}")
 
     def _start_anew(self) -> None:
-        """What a life that did not come to its end has left in the session could go on writing to the folders."""
+        """What an attempt that did not come to its end has left in the session could go on writing to the folders."""
         self._processes.kill_node(self.name)
         self._gateway = None
         self._session = self._start_session()
@@ -353,10 +353,10 @@ class RecoveryWorker:
     def _begin(
         self, actor: str, incarnation: int, watched: bool, fatal: Callable[[Address], bool] | None = None
     ) -> Attempt:
-        life = Attempt(actor, incarnation)
+        attempt = Attempt(actor, incarnation)
 
         async def begin() -> None:
-            self._lives += 1
+            self._attempts += 1
             self._watching = watched
             self._fatal = fatal
             self._marks.clear()
@@ -365,15 +365,15 @@ class RecoveryWorker:
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, last_planned_batch(self._checkpoint)))
-            self._current.life = life
+            self._current.attempt = attempt
             self.relay.begin_anew()
 
         self._server.call(begin())
-        return life
+        return attempt
 
-    def _seen(self, life: Attempt) -> str:
-        last = life.passed[-1].address if life.passed else "no crash point"
-        return f"it had come to {last}, and had made {len(life.records)} records"
+    def _seen(self, attempt: Attempt) -> str:
+        last = attempt.passed[-1].address if attempt.passed else "no crash point"
+        return f"it had come to {last}, and had made {len(attempt.records)} records"
 
     def _alive(self, process: DriverProcess) -> bool:
         if process.poll() is None:
@@ -418,7 +418,7 @@ class RecoveryWorker:
 
     def _start_attempt(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
-        name = f"{self.name}.life-{self._lives}"
+        name = f"{self.name}.life-{self._attempts}"
         armed = None if self._watching else ()
         write_watching(self._lines, self._whole if self._watching else Watching())
         source = SourcePlan(
@@ -458,9 +458,9 @@ class RecoveryWorker:
         await self.relay.close()
 
     async def _forget_attempt(self) -> None:
-        """What a life that is over still says is nobody's, and its Python workers are nobody's either."""
+        """What an attempt that is over still says is nobody's, and its Python workers are nobody's either."""
         self._watching = False
-        self._current.life = None
+        self._current.attempt = None
 
     async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = await read_frame(reader)
@@ -475,21 +475,21 @@ class RecoveryWorker:
         of_process: Attempt | None = None
         while (body := await read_frame(reader)) is not None:
             message = decoded(_from_attempt, body)
-            life = self._current.life
-            if life is None or greeting.node != f"{self.name}.life-{self._lives}":
+            attempt = self._current.attempt
+            if attempt is None or greeting.node != f"{self.name}.life-{self._attempts}":
                 return
             match message:
                 case Begun():
                     # Its source's connection, which the session keeps, does not say so.
-                    of_process = life
+                    of_process = attempt
                 case Arrived(address=address):
-                    # Whatever the life is called, it is a driver's.
-                    await self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
+                    # Whatever the attempt is called, it is a driver's.
+                    await self._pass(attempt, msgspec.structs.replace(address, actor=DRIVER))
                     writer.write(frame(Go()))
                 case SparkRuns():
                     self._see_spark(message)
                 case Failed():
-                    life.failure = from_afar(message)
+                    attempt.failure = from_afar(message)
                     writer.write(frame(Go()))
                 case _:
                     self._server.note(message)
@@ -505,8 +505,8 @@ class RecoveryWorker:
             self.ran = message
 
     async def _held(self, held: HeldPoint) -> None:
-        life = self._current.life
-        if life is None:
+        attempt = self._current.attempt
+        if attempt is None:
             return
         batch, slash, rest = held.key.partition("/")
         if batch == "?":
@@ -515,19 +515,19 @@ class RecoveryWorker:
         if held.point is Point.FILE:
             rest = self._files.name(batch, rest)
         actor = held.actor or (TASK if _in_task(held) else DRIVER)
-        address = Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
-        await self._pass(life, address, held.text)
+        address = Address(actor, attempt.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
+        await self._pass(attempt, address, held.text)
 
     def _noted(self, said: SaidInPassing) -> None:
-        life = self._current.life
-        if life is None:
+        attempt = self._current.attempt
+        if attempt is None:
             return
         if not said.elsewhere:
-            life.noted.append(of_any_run(read_noted(said.content), self.folders.label))
+            attempt.noted.append(of_any_run(read_noted(said.content), self.folders.label))
         elif said.elsewhere not in self._elsewhere:
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
-            life.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
+            attempt.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
 
     # What the relay asks, in the loop
 
@@ -538,21 +538,21 @@ class RecoveryWorker:
         """In a recovery worker, a session's JVM is that of its tasks as well, and what is sent from there counts as
         theirs.
         """
-        life, node = self._current.life, self._processes.node_of(pid, address)
-        if life is None or node not in (self.name, f"{self.name}.life-{self._lives}"):
+        attempt, node = self._current.attempt, self._processes.node_of(pid, address)
+        if attempt is None or node not in (self.name, f"{self.name}.life-{self._attempts}"):
             return None
-        return Sender(node, TASK if node == self.name else DRIVER, life.incarnation)
+        return Sender(node, TASK if node == self.name else DRIVER, attempt.incarnation)
 
     def arrived(self, held: HeldMessage) -> Fate:
-        life = self._current.life
-        if life is not None:
-            address = Address(held.sender.actor, life.incarnation, Point.MESSAGE, held.key, held.side)
+        attempt = self._current.attempt
+        if attempt is not None:
+            address = Address(held.sender.actor, attempt.incarnation, Point.MESSAGE, held.key, held.side)
             # What a store outside holds cannot be copied.
-            self._note_passed(life, address, None)
+            self._note_passed(attempt, address, None)
         return Fate.GOES_ON
 
-    async def _pass(self, life: Attempt, address: Address, text: str = "") -> None:
-        if life.death is not None:
+    async def _pass(self, attempt: Attempt, address: Address, text: str = "") -> None:
+        if attempt.death is not None:
             return
         mark: object = None
         why_not = ""
@@ -561,22 +561,22 @@ class RecoveryWorker:
                 mark = self.store.mark()
             except NotQuiet as error:
                 why_not = str(error)
-        self._note_passed(life, address, mark, why_not, text)
+        self._note_passed(attempt, address, mark, why_not, text)
         if self._fatal is not None and self._fatal(address):
             self._fatal = None
             at = self._server.clock.stamp().at
             # Whoever answers points has to go on: what dies is waited for elsewhere.
-            life.death = await asyncio.to_thread(self._kill, address, at)
+            attempt.death = await asyncio.to_thread(self._kill, address, at)
 
-    def _note_passed(self, life: Attempt, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
+    def _note_passed(self, attempt: Attempt, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
         at = self._server.clock.stamp().at
         self._marks.append(mark)
-        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address], text))
+        attempt.passed.append(Passed(address, at, len(attempt.records), None, why_not, self._times[address], text))
         self._times[address] += 1
 
     def _kill(self, address: Address, at: int) -> Death:
         """The session first: without it, what the user's code does in its own process comes to nothing."""
-        proofs = [self._processes.kill_node(name) for name in (self.name, f"{self.name}.life-{self._lives}")]
+        proofs = [self._processes.kill_node(name) for name in (self.name, f"{self.name}.life-{self._attempts}")]
         pids = tuple(process.pid for proof in proofs for process in proof.processes)
         return Death(address, at, pids, all(proof.gone for proof in proofs))
 

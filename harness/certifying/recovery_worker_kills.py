@@ -77,9 +77,9 @@ class RecoveryWorkerKiller:
             before = [*offered(batches), *(references or self._run_references())]
             if self._anew:
                 self._worker.rest()
-            lives, strikes = self._live(planned)
+            attempts, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
-            numbered = list(enumerate(lives, start=1))
+            numbered = list(enumerate(attempts, start=1))
             write_recovery_worker_run(
                 folder, request.named, self._worker, faults, strikes, before, numbered, request.seed
             )
@@ -87,26 +87,26 @@ class RecoveryWorkerKiller:
     def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[RecoveryWorkerCrash]]:
         worker = self._worker
         worker.store.clear()
-        lives: list[Attempt] = []
+        attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):
-            life = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
-            lives.append(life)
-            if life.death is None:
+            attempt = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
+            attempts.append(attempt)
+            if attempt.death is None:
                 # It has come to its end, or has failed, without having passed the point.
-                return lives, strikes
-            strikes.append(_strike(worker, number, life.death))
-        last = live_on(worker, len(lives) + 1)
-        return [*lives, *last.before, last], strikes
+                return attempts, strikes
+            strikes.append(_strike(worker, number, attempt.death))
+        last = live_on(worker, len(attempts) + 1)
+        return [*attempts, *last.before, last], strikes
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
         for actor in REFERENCES:
             self._worker.store.clear()
-            life = self._worker.live(actor, actor, 1, watched=False)
-            if life.failure is not None:
-                raise InvalidOperator(f"without any fault: {life.failure}")
-            found += life.records
+            attempt = self._worker.live(actor, actor, 1, watched=False)
+            if attempt.failure is not None:
+                raise InvalidOperator(f"without any fault: {attempt.failure}")
+            found += attempt.records
         return found
 
 

@@ -22,7 +22,7 @@ from .campaign_state import CampaignState
 from .recovery_worker import RecoveryWorker
 
 ATTEMPT_SECONDS = 120.0
-"""How long a life without failures may give no sign of work."""
+"""How long an attempt without failures may give no sign of work."""
 
 
 def open_recovery_workers(
@@ -47,28 +47,28 @@ def how_many() -> int:
 
 
 def run_references(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker]) -> list[Attempt]:
-    """One life in each of two recovery workers, or two in one; of what the harness's sink is given, a batch job's
+    """One attempt in each of two recovery workers, or two in one; of what the harness's sink is given, a batch job's
     opinion too. Raises what the query does wrong without any fault."""
     state.begin("runs without failures", len(REFERENCES))
 
     def live(worker: RecoveryWorker, actor: str) -> Attempt:
         worker.await_ready()
         worker.store.clear()
-        life = worker.live(actor, actor, 1, watched=True)
-        if life.failure is not None:
-            raise _without_faults(query, life.failure)
+        attempt = worker.live(actor, actor, 1, watched=True)
+        if attempt.failure is not None:
+            raise _without_faults(query, attempt.failure)
         state.advance()
-        return life
+        return attempt
 
     if len(workers) == 1:
         # The states that are recovered from are those of the first.
-        lives = [live(workers[0], actor) for actor in REFERENCES]
+        attempts = [live(workers[0], actor) for actor in REFERENCES]
     else:
         with ThreadPoolExecutor(len(workers)) as pool:
-            lives = list(pool.map(live, workers, REFERENCES))
+            attempts = list(pool.map(live, workers, REFERENCES))
     if query.read is None and query.source is None:
-        lives.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
-    return lives
+        attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
+    return attempts
 
 
 def other_spark(query: Query) -> Spark | None:

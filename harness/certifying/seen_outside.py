@@ -21,15 +21,15 @@ IN_SPARK: Final = "Spark's JVM"
 """Where it is done, in place of a line of the user's code."""
 
 
-def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:
-    """Each effect once, as often as the life has it that has it most often. Where the query has stores that cannot be
-    copied, each of its calls is cut by a real kill, and none is left."""
+def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
+    """Each effect once, as often as the attempt has it that has it most often. Where the query has stores that cannot
+    be copied, each of its calls is cut by a real kill, and none is left."""
     if not query.copyable:
         return ()
     most: Counter[tuple[str, str, str]] = Counter()
-    for life in lives:
+    for attempt in attempts:
         found: Counter[tuple[str, str, str]] = Counter()
-        for effect in (effect for noted in life.noted for effect in noted.effects):
+        for effect in (effect for noted in attempt.noted for effect in noted.effects):
             found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
     return tuple(
@@ -64,6 +64,6 @@ def _without_login(url: str) -> str:
     return f"{':'.join(before.split(':')[:2])}:…@{place_itself}" if login else place
 
 
-def unannounced_of(lives: Sequence[Attempt]) -> int:
-    """How often lines were passed, in the life that did so most often, at which nobody was held any more."""
-    return max((sum(noted.unannounced for noted in life.noted) for life in lives), default=0)
+def unannounced_of(attempts: Sequence[Attempt]) -> int:
+    """How often lines were passed, in the attempt that did so most often, at which nobody was held any more."""
+    return max((sum(noted.unannounced for noted in attempt.noted) for attempt in attempts), default=0)

@@ -13,8 +13,8 @@ PassedPlace = tuple[Address, int]
 
 
 def places_in_code(passed: Sequence[Passed]) -> Mapping[PassedPlace, str]:
-    """Of each effect that a life passed between two points in the user's code, of one actor in one batch, where that
-    was, in words. What came about before the first of them, or after the last, is Spark's own."""
+    """Of each effect that an attempt passed between two points in the user's code, of one actor in one batch, where
+    that was, in words. What came about before the first of them, or after the last, is Spark's own."""
     found: dict[PassedPlace, str] = {}
     following: dict[tuple[str, str], list[Passed]] = {}
     for one in passed:

@@ -22,7 +22,7 @@ Group = list["Waiting"]
 
 
 class Waiting:
-    """One crash that waits: where it is to strike, and what the profile's life passed there."""
+    """One crash that waits: where it is to strike, and what the profile's attempt passed there."""
 
     def __init__(self, crash: Crash, passed: Passed) -> None:
         self.crash = crash
@@ -34,21 +34,21 @@ class Waiting:
 
 
 def _place_of(passed: Passed) -> tuple[Address, int, Lost | None]:
-    """By which two lives find the same crash."""
+    """By which two attempts find the same crash."""
     return passed.address, passed.again, None if passed.state is None else passed.state.lost
 
 
 class AttemptStates:
-    """The states that a watched life has left, to be asked which of them are the same."""
+    """The states that a watched attempt has left, to be asked which of them are the same."""
 
-    def __init__(self, life: Attempt) -> None:
-        self.life = life
-        self._passed = {_place_of(one): one for one in life.passed if one.state is not None}
-        given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in life.records)
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self._passed = {_place_of(one): one for one in attempt.passed if one.state is not None}
+        given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in attempt.records)
         self._delivered = [0, *accumulate(map(int, given))]
 
     def passed(self, waiting: Waiting) -> Passed | None:
-        """The same point in this life; None where that has no such state."""
+        """The same point in this attempt; None where that has no such state."""
         return self._passed.get(waiting.place)
 
     def of_batch(self, batch: int) -> list[CrashState]:

@@ -1,4 +1,4 @@
-"""What the lives of each version alone show of whether anything can be judged."""
+"""What the attempts of each version alone show of whether anything can be judged."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SHOWN: Final = 5
 """Effects that are named."""
 
 
-def why_unjudgeable(versions: Mapping[str, Query], lives: Mapping[str, Sequence[Attempt]]) -> str:
-    """Why nothing can be judged; empty: it can. Versions are called `old` and `new`; the first life of each was
+def why_unjudgeable(versions: Mapping[str, Query], attempts: Mapping[str, Sequence[Attempt]]) -> str:
+    """Why nothing can be judged; empty: it can. Versions are called `old` and `new`; the first attempt of each was
     watched."""
     for which, query in versions.items():
-        if why := _why_outside(which, query, lives[which][0]):
+        if why := _why_outside(which, query, attempts[which][0]):
             return why
-    records = [stamped for life in lives["new"] for stamped in life.records]
+    records = [stamped for attempt in attempts["new"] for stamped in attempt.records]
     return why_another_each_time(records, versions["new"].shape)
 
 
-def _why_outside(which: str, query: Query, life: Attempt) -> str:
-    left = [one for one in uncut_of(query, [life]) if not one.accepted]
+def _why_outside(which: str, query: Query, attempt: Attempt) -> str:
+    left = [one for one in uncut_of(query, [attempt]) if not one.accepted]
     if not left:
         return ""
     more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
@@ -43,7 +43,7 @@ def _why_outside(which: str, query: Query, life: Attempt) -> str:
 
 
 def why_another_each_time(records: Sequence[Stamped], shape: OutputShape) -> str:
-    """Of the records of its two lives alone."""
+    """Of the records of its two attempts alone."""
     tables = [table_alone(records, shape, name) for name in REFERENCES]
     if None in tables:
         return "the table that the new version makes alone was not read at the end"

@@ -1,9 +1,9 @@
 """Judges one upgrade from its record: what became of the version that went on.
 
 The record is that of a run: two runs of the version that went on, alone and without failures, as the reference; what
-the version before had delivered by the crash; and the lives of the version that went on. Only tables are compared: how
-the version before cut its rows into batches is its own affair. What is compared is rows, by the oracles that judge any
-query whose table a consumer reads.
+the version before had delivered by the crash; and the attempts of the version that went on. Only tables are compared:
+how the version before cut its rows into batches is its own affair. What is compared is rows, by the oracles that judge
+any query whose table a consumer reads.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _of_failed(
         return UpgradeOutcome.CRASH_LOOP, silence
     last = failed[-1] if failed else None
     if last is None or last.incarnation != last_incarnation(history):
-        # What ended the last of its lives was no error of its own.
+        # What ended the last of its attempts was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
@@ -129,7 +129,7 @@ def _of_failed(
 
 
 def last_incarnation(history: History) -> int:
-    """The incarnation of the last life of the driver that was begun; 0: none was."""
+    """Of the driver; 0: none was begun."""
     placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
     return max((one.incarnation for one in placed), default=0)
 

@@ -43,8 +43,8 @@ class UpgradeVersion:
 class WentOn:
     """What a version did that went on from a state."""
 
-    life: Attempt
-    """The last of its lives, which has those before it."""
+    attempt: Attempt
+    """The last of its attempts, which has those before it."""
     changed: tuple[str, ...]
     """What it has changed in the folders, by path, with how; only of one that has failed."""
     kept: tuple[str, ...] = ()
@@ -92,12 +92,12 @@ def go_on_in(worker: RecoveryWorker, number: int, contents: Path) -> WentOn:
         found.append(files_in(worker))
         return bool(failed.before) and found[-2] == found[-1]
 
-    life = live_on(worker, number, is_in_vain)
-    if life.failure is None:
-        return WentOn(life, (), settings_kept(worker.folders.checkpoint, worker.settings))
+    attempt = live_on(worker, number, is_in_vain)
+    if attempt.failure is None:
+        return WentOn(attempt, (), settings_kept(worker.folders.checkpoint, worker.settings))
     changed = changes(found[0], files_in(worker))
     left = CopiedFolders(worker.folders.stored, contents).capture() if changed else None
-    return WentOn(life, changed, left=left)
+    return WentOn(attempt, changed, left=left)
 
 
 def settings_kept(checkpoint: Path, asked: Mapping[str, str]) -> tuple[str, ...]:

@@ -68,8 +68,8 @@ from .switch_judging import Sides, committed_before, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 
 ATTEMPT_SECONDS: Final = 120.0
-"""How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
-state."""
+"""How long an attempt alone may give no sign of work. One that goes on from a state has the time that a certificate
+would state."""
 _FOR_BESIDE: Final = 0.25
 """How much of the time is kept for the version before, once the one after it has not continued."""
 ROOT: Final = Path("upgrades")
@@ -125,7 +125,7 @@ class _Upgrade:
     not_looked_at: list[str] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
     alone: dict[str, list[Stamped]] = field(default_factory=dict)
-    """What each version makes of all input: the records of its two lives alone."""
+    """What each version makes of all input: the records of its two attempts alone."""
     ran: dict[str, dict[str, str]] = field(default_factory=dict)
     """The Spark, the Python and the packages that each version has said it ran on."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class _Upgrade:
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     runs: int = 0
     since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
-    """What a version makes of the input from a batch on: its two lives alone."""
+    """What a version makes of the input from a batch on: its two attempts alone."""
     unjudgeable: str = ""
     """Why nothing can be judged."""
 
@@ -149,16 +149,18 @@ class _Upgrade:
         with ExitStack() as stack:
             old, new, worker = self._open(stack, work)
             with self._timed("references"):
-                lives = self._references(worker, old, new)
-            life = lives["old"][0]
-            profile = _until(profile_of(life), self.last_changed)
+                attempts = self._references(worker, old, new)
+            attempt = attempts["old"][0]
+            profile = _until(profile_of(attempt), self.last_changed)
             same = self._same_table()
-            self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, lives)
+            self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, attempts)
             if self.unjudgeable:
                 return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
-                tried = self._go_on(worker, Way.UPGRADE, new, AttemptStates(life), profile, self._in_profile(life))
+                tried = self._go_on(
+                    worker, Way.UPGRADE, new, AttemptStates(attempt), profile, self._in_profile(attempt)
+                )
             with self._timed("the old version beside"):
                 tried = self._beside(worker, Way.UPGRADE, old, tried)
             if self.request.and_back:
@@ -235,26 +237,26 @@ class _Upgrade:
         return self.input.last_batch(self.request.old.query)
 
     def _references(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> dict[str, list[Attempt]]:
-        """Each version's two lives alone, of which the first is watched."""
+        """Each version's two attempts alone, of which the first is watched."""
         self._show("each version alone", 0, 4)
-        lives: dict[str, list[Attempt]] = {}
+        attempts: dict[str, list[Attempt]] = {}
         for number, (which, version) in enumerate((("old", old), ("new", new))):
             version.moves_into(worker)
             self.settings[which] = worker.settings
-            lives[which] = []
+            attempts[which] = []
             for place, actor in enumerate(REFERENCES):
                 worker.store.clear()
-                life = worker.live(actor, actor, 1, watched=place == 0)
-                if life.failure is not None:
-                    raise _alone(version.query, which, life.failure)
-                lives[which].append(life)
+                attempt = worker.live(actor, actor, 1, watched=place == 0)
+                if attempt.failure is not None:
+                    raise _alone(version.query, which, attempt.failure)
+                attempts[which].append(attempt)
                 if worker.ran is not None:
                     self.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
-        self.alone = {which: [one for life in some for one in life.records] for which, some in lives.items()}
-        spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in lives.values() for one in some]
+        self.alone = {which: [one for attempt in some for one in attempt.records] for which, some in attempts.items()}
+        spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in attempts.values() for one in some]
         worker.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
-        return lives
+        return attempts
 
     def _same_table(self) -> bool | None:
         """Whether both versions make the same of all input, where that can be said."""
@@ -263,8 +265,8 @@ class _Upgrade:
             return None
         return table_alone(self.alone["old"], old) == table_alone(self.alone["new"], new)
 
-    def _in_profile(self, life: Attempt) -> Callable[[Passed, Waiting], Crashed]:
-        return lambda here, one: crashed_in_profile(life, here, one.crash)
+    def _in_profile(self, attempt: Attempt) -> Callable[[Passed, Waiting], Crashed]:
+        return lambda here, one: crashed_in_profile(attempt, here, one.crash)
 
     # From each state
 
@@ -305,14 +307,14 @@ class _Upgrade:
             crashed = made(here, group[0])
             try:
                 worker.store.restore(crashed.state)
-                went = go_on_in(worker, crashed.life, self.contents)
+                went = go_on_in(worker, crashed.next_incarnation, self.contents)
             except OwnFailure as error:
                 if not tried:
                     raise
                 # It says nothing of either version, and what was found before is known all the same.
                 self.not_tried += [f"{way}: {one.crash}: {error}" for some in (group, *groups) for one in some]
                 break
-            group += take_alike(states, here, went.life, groups)
+            group += take_alike(states, here, went.attempt, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
             tried.append(self._enter(worker, way, version, crashed, mates, went))
         return tried
@@ -327,9 +329,9 @@ class _Upgrade:
         went: WentOn,
     ) -> _Tried:
         run = self._next_run(str(way))
-        since = crashed.life
-        references = self._reference(worker, _which(way), version, went.life, self.request.basis)
-        self._write(run, version, worker, crashed, mates, went.life, references)
+        since = crashed.next_incarnation
+        references = self._reference(worker, _which(way), version, went.attempt, self.request.basis)
+        self._write(run, version, worker, crashed, mates, went.attempt, references)
         sides = self._sides(way, since)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
@@ -339,12 +341,12 @@ class _Upgrade:
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
     def _reference(
-        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, life: Attempt, basis: Basis
+        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, attempt: Attempt, basis: Basis
     ) -> list[Stamped]:
         """What the version makes alone: of all input, or of what was left of it when it was started."""
-        if basis is Basis.ALL or life.failure is not None:
+        if basis is Basis.ALL or attempt.failure is not None:
             return self.alone[which]
-        first = life.before[0] if life.before else life
+        first = attempt.before[0] if attempt.before else attempt
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
         if (which, begun) not in self.since:
             found: list[Stamped] = []
@@ -370,7 +372,7 @@ class _Upgrade:
         worker: RecoveryWorker,
         crashed: Crashed,
         mates: Sequence[Crashed],
-        life: Attempt,
+        attempt: Attempt,
         references: Sequence[Stamped],
     ) -> None:
         request = self.request
@@ -378,7 +380,7 @@ class _Upgrade:
             version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
         )
         before = [*self.before, *references]
-        write_run(self.folder / run, asked.named, worker, crashed, mates, life, before, request.seed)
+        write_run(self.folder / run, asked.named, worker, crashed, mates, attempt, before, request.seed)
 
     # The version before, beside
 
@@ -422,21 +424,21 @@ class _Upgrade:
 
     def _aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
         crashed, went = one.crashed, one.went
-        number = crashed.life
+        number = crashed.next_incarnation
         if after:
             assert went.left is not None
             put_back(worker, went.left, self.contents)
-            number += len(went.life.before) + 1
+            number += len(went.attempt.before) + 1
         else:
             worker.store.restore(crashed.state)
         beside = go_on_in(worker, number, self.contents)
-        last = beside.life
+        last = beside.attempt
         shape = before.query.shape
         sides = sides_beside(way, shape, number, self.request.basis, self.last_counting)
         references = self._reference(worker, _which_before(way), before, last, sides.basis)
         if after:
             # The whole story: those of the one that failed, and then the one before it.
-            last.before = (*went.life.before, went.life, *last.before)
+            last.before = (*went.attempt.before, went.attempt, *last.before)
         run = self._next_run("beside")
         self._write(run, before, worker, crashed, [crashed], last, references)
         judged = judge_switched(
@@ -466,17 +468,17 @@ class _Upgrade:
             return []
         new.moves_into(worker)
         worker.store.restore(start.state)
-        life = worker.live(DRIVER, SINK, start.life, watched=True)
-        if life.failure is not None:
-            why = f"watched, the new version did not come to its end: {life.failure}"
+        attempt = worker.live(DRIVER, SINK, start.next_incarnation, watched=True)
+        if attempt.failure is not None:
+            why = f"watched, the new version did not come to its end: {attempt.failure}"
             self.not_tried.append(f"{Way.ROLLBACK}: all: {why}")
             return []
-        profile = _until(profile_of(life), self.last_changed)
+        profile = _until(profile_of(attempt), self.last_changed)
 
         def made(here: Passed, one: Waiting) -> Crashed:
-            return crashed_again(start, life, here, one.crash)
+            return crashed_again(start, attempt, here, one.crash)
 
-        went_back = self._go_on(worker, Way.ROLLBACK, old, AttemptStates(life), profile, made)
+        went_back = self._go_on(worker, Way.ROLLBACK, old, AttemptStates(attempt), profile, made)
         if not went_back:
             self.not_tried.append(f"{Way.ROLLBACK}: all: the new version left no state that could be tried")
         return went_back

@@ -22,10 +22,10 @@ from streamproof.scenarios.workloads import words
 
 
 def covering(tmp_path: Path) -> Covering:
-    life = Attempt("driver", 1)
+    attempt = Attempt("driver", 1)
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
     request = CampaignRequest(Query(as_it_comes), words(events=1), (), Registry(), 7, "", "")
-    return Covering(state, request, [], [life], [])
+    return Covering(state, request, [], [attempt], [])
 
 
 def one(number: int) -> list[Waiting]:

@@ -196,7 +196,7 @@ def test_what_only_the_first_recovery_worker_can_recover_from_it_does(
     passed = AttemptStates.passed
 
     def not_in_the_second(states: AttemptStates, waiting: Waiting) -> Passed | None:
-        return passed(states, waiting) if states.life.actor != REFERENCES[1] else None
+        return passed(states, waiting) if states.attempt.actor != REFERENCES[1] else None
 
     monkeypatch.setattr(AttemptStates, "passed", not_in_the_second)
     assert recoveries("two") == wanted
@@ -516,7 +516,7 @@ def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
     assert certify(toy(Does.BY_ID), budget=Budget(runs=1)).certificate.trials
 
 
-def test_a_session_that_did_not_come_up_is_started_again_for_the_next_life(
+def test_a_session_that_did_not_come_up_is_started_again_for_the_next_attempt(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_anew = RecoveryWorker._start_anew

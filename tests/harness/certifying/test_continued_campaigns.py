@@ -298,7 +298,7 @@ def test_what_gives_something_else_without_failures_leaves_nothing_to_judge(
 ) -> None:
     certify(folder, toy(Does.BY_ID), Budget(runs=3, kills=0))
     table = ToyAttempt._table
-    monkeypatch.setattr(ToyAttempt, "_table", lambda life: {**table(life), '{"seq":99,"when":0}': 1})
+    monkeypatch.setattr(ToyAttempt, "_table", lambda attempt: {**table(attempt), '{"seq":99,"when":0}': 1})
     certificate = go_on(folder, toy(Does.BY_ID)).certificate
     assert "it gives something else than in the earlier part of the campaign" in certificate.unjudgeable
     assert '{"seq":99,"when":0}' in certificate.unjudgeable

@@ -151,7 +151,7 @@ def test_whoever_sends_a_message_the_driver_dies_at_it_or_its_answer_is_lost() -
     assert fault_of(Planned(crash)).trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK)
 
 
-def test_a_crash_while_it_recovers_does_not_strike_the_first_life() -> None:
+def test_a_crash_while_it_recovers_does_not_strike_the_first_attempt() -> None:
     crash = Crash(Point.OFFSET_LOG, Side.AFTER, "3", DRIVER, Victim.DRIVER, 3, ("after-restart",), recovering=True)
     trigger = fault_of(Planned(crash)).trigger
     assert isinstance(trigger, Moment)

@@ -61,7 +61,7 @@ OPERATIONS = (
 
 @dataclass
 class RecoveryWorkerOf:
-    """A recovery worker whose life is over."""
+    """A recovery worker whose attempt is over."""
 
     store: JournaledFolders
     below: Path
@@ -72,7 +72,7 @@ def lived(home: Path, random: str) -> tuple[RecoveryWorkerOf, Attempt]:
     mounted = Mounted(home)
     store = JournaledFolders(mounted, "token", "worker-1")  # type: ignore[arg-type]
     store.begin(("127.0.0.1", 1), 1)
-    life = Attempt(DRIVER, 1)
+    attempt = Attempt(DRIVER, 1)
     marks: list[int] = []
     for one in OPERATIONS:
         named = Operation(
@@ -82,12 +82,12 @@ def lived(home: Path, random: str) -> tuple[RecoveryWorkerOf, Attempt]:
             journal.write(framed(named))
         marks.append(store.mark())
         key = f"0/{one.kind} {one.path.format(random='*')}#1"
-        life.passed.append(Passed(Address(DRIVER, 1, Point.FILE, key, Side.AFTER), 0, 0, None))
+        attempt.passed.append(Passed(Address(DRIVER, 1, Point.FILE, key, Side.AFTER), 0, 0, None))
     states = store.states(marks)
-    life.passed[:] = [
-        Passed(one.address, one.at, one.records, state) for one, state in zip(life.passed, states, strict=True)
+    attempt.passed[:] = [
+        Passed(one.address, one.at, one.records, state) for one, state in zip(attempt.passed, states, strict=True)
     ]
-    return RecoveryWorkerOf(store, mounted.below), life
+    return RecoveryWorkerOf(store, mounted.below), attempt
 
 
 def held(folder: Path) -> dict[str, bytes]:
@@ -98,8 +98,8 @@ UUIDS = ("0b7d3d1e-5a3c-4a57-9c1b-1c2d3e4f5a6b", "9f8e7d6c-1a2b-4c3d-8e9f-a0b1c2
 
 
 def test_what_a_loss_leaves_is_put_back_as_any_crash_state_is(tmp_path: Path) -> None:
-    worker, life = lived(tmp_path, UUIDS[0])
-    whole = life.passed[-1].state
+    worker, attempt = lived(tmp_path, UUIDS[0])
+    whole = attempt.passed[-1].state
     assert whole is not None
     assert EXT4.power is not None
     found = {state.lost.what: state for state in worker.store.losses(whole, EXT4.power) if state.lost is not None}
@@ -114,8 +114,8 @@ def test_what_a_loss_leaves_is_put_back_as_any_crash_state_is(tmp_path: Path) ->
 
 
 def test_a_checkpoint_that_is_synced_loses_nothing(tmp_path: Path) -> None:
-    worker, life = lived(tmp_path, UUIDS[0])
-    whole = life.passed[-1].state
+    worker, attempt = lived(tmp_path, UUIDS[0])
+    whole = attempt.passed[-1].state
     assert whole is not None
     assert SYNCED.power is not None
     for state in worker.store.losses(whole, SYNCED.power):
@@ -124,10 +124,10 @@ def test_a_checkpoint_that_is_synced_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_two_recovery_workers_find_each_others_losses_though_their_files_are_called_differently(tmp_path: Path) -> None:
-    workers, lives = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
-    profile = Profile(tuple(lives[0].passed), {0: ("first",)}, False, False)
-    losses = plan_losses(profile, workers, lives, [EXT4, SYNCED, exactly_once()], True)
-    other = AttemptStates(losses.lives[1])
+    workers, attempts = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
+    profile = Profile(tuple(attempts[0].passed), {0: ("first",)}, False, False)
+    losses = plan_losses(profile, workers, attempts, [EXT4, SYNCED, exactly_once()], True)
+    other = AttemptStates(losses.attempts[1])
     assert losses.waiting
     assert all(other.passed(one) is not None for one in losses.waiting)
     assert len({one.crash for one in losses.waiting}) == len(losses.waiting)
@@ -135,11 +135,11 @@ def test_two_recovery_workers_find_each_others_losses_though_their_files_are_cal
 
 
 def test_they_are_planned_where_something_is_made_to_count_and_a_sinks_contents_come_first(tmp_path: Path) -> None:
-    worker, life = lived(tmp_path, UUIDS[0])
-    profile = Profile(tuple(life.passed), {0: ("first",)}, False, False)
-    losses = plan_losses(profile, [worker], [life], [EXT4], True)  # type: ignore[list-item]
+    worker, attempt = lived(tmp_path, UUIDS[0])
+    profile = Profile(tuple(attempt.passed), {0: ("first",)}, False, False)
+    losses = plan_losses(profile, [worker], [attempt], [EXT4], True)  # type: ignore[list-item]
     assert {one.crash.key.partition(" ")[0] for one in losses.waiting} == {"0/rename"}
-    groups = sorted(AttemptStates(losses.lives[0]).groups(losses.waiting), key=ByLoss(losses))
+    groups = sorted(AttemptStates(losses.attempts[0]).groups(losses.waiting), key=ByLoss(losses))
     first, last = groups[0][0].crash, groups[-1][0].crash
     assert first.lost is not None
     assert last.lost is not None

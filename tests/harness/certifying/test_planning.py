@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiles import FIVE, both_sides, done, life, of_batch, passed
+from profiles import FIVE, attempt_of, both_sides, done, of_batch, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
@@ -43,7 +43,7 @@ from streamproof.harness.crash_points.outside.relay import Seen
 
 
 def test_a_batch_is_of_every_kind_that_applies_and_steady_when_none_does() -> None:
-    assert profile_of(life(FIVE)).kinds == {
+    assert profile_of(attempt_of(FIVE)).kinds == {
         0: ("first",),
         1: ("steady",),
         2: ("late-data",),
@@ -54,7 +54,7 @@ def test_a_batch_is_of_every_kind_that_applies_and_steady_when_none_does() -> No
 
 
 def test_kinds_are_not_exclusive() -> None:
-    kinds = profile_of(life([done(0, late=3, evicted=1)])).kinds
+    kinds = profile_of(attempt_of([done(0, late=3, evicted=1)])).kinds
     assert kinds == {0: ("first", "late-data", "eviction", "last")}
 
 
@@ -69,12 +69,12 @@ def test_kinds_are_not_exclusive() -> None:
     ],
 )
 def test_a_batch_in_which_a_log_or_the_state_is_made_smaller_is_one_of_compaction(key: str, is_one: bool) -> None:
-    kinds = profile_of(life(FIVE, also=both_sides(Point.RENAME, key))).kinds
+    kinds = profile_of(attempt_of(FIVE, also=both_sides(Point.RENAME, key))).kinds
     assert kinds[1] == (("compaction",) if is_one else ("steady",))
 
 
 def test_a_point_of_a_batch_of_which_spark_says_nothing_counts_as_steady() -> None:
-    profile = profile_of(life(FIVE[:2], also=[(one := passed(Point.CLEANUP, Side.BEFORE, "7"))]))
+    profile = profile_of(attempt_of(FIVE[:2], also=[(one := passed(Point.CLEANUP, Side.BEFORE, "7"))]))
     assert profile.kinds_of(one) == ("steady",)
 
 
@@ -88,19 +88,19 @@ def test_the_batch_is_the_first_part_of_a_key(key: str, batch: int) -> None:
 
 def test_what_comes_after_the_last_commit_leaves_nothing_to_be_done() -> None:
     late = [*both_sides(Point.CLEANUP, "5"), *both_sides(Point.OFFSET_LOG, "6")]
-    profile = profile_of(life(FIVE, after=late))
+    profile = profile_of(attempt_of(FIVE, after=late))
     last = profile.passed[-1].address
     assert (last.point, last.side, last.key) == (Point.COMMIT_LOG, Side.AFTER, "5")
     assert not {one.address for one in late} & {one.address for one in profile.passed}
 
 
-def test_of_a_life_that_committed_nothing_every_point_counts() -> None:
+def test_of_an_attempt_that_committed_nothing_every_point_counts() -> None:
     begun = both_sides(Point.OFFSET_LOG, "0")
     assert profile_of(Attempt("reference-1", 1, begun)).passed == tuple(begun)
 
 
 def test_the_driver_dies_at_every_point_of_every_batch() -> None:
-    profile = profile_of(life(FIVE))
+    profile = profile_of(attempt_of(FIVE))
     plan = of_the_driver(profile, every_batch=True)
     assert len(plan) == len(profile.passed) == len(of_batch(0)) * 6 == len(set(plan))
     for planned, one in zip(plan, profile.passed, strict=True):
@@ -115,7 +115,7 @@ def test_the_driver_dies_at_every_point_of_every_batch() -> None:
 
 def test_where_effects_cannot_be_copied_it_dies_once_at_each_point_of_each_kind() -> None:
     batches = [*FIVE[:2], done(2), done(3), done(4)]
-    profile = profile_of(life(batches))
+    profile = profile_of(attempt_of(batches))
     plan = of_the_driver(profile, every_batch=False)
     times = Counter((one.crash.point, one.crash.side, one.crash.kinds) for one in plan)
     assert {one.crash.batch for one in plan} == {0, 1, 4}
@@ -126,7 +126,7 @@ def test_where_effects_cannot_be_copied_it_dies_once_at_each_point_of_each_kind(
 
 def test_each_place_that_the_user_has_named_is_one_of_its_own() -> None:
     named = [passed(Point.USER, Side.AFTER, f"0/{name}") for name in ("before-upload", "after-upload", "after-upload")]
-    plan = of_the_driver(profile_of(life(FIVE[:1], also=named)), every_batch=False)
+    plan = of_the_driver(profile_of(attempt_of(FIVE[:1], also=named)), every_batch=False)
     assert [one.crash.key for one in plan if one.crash.point is Point.USER] == ["0/before-upload", "0/after-upload"]
 
 
@@ -134,7 +134,9 @@ def test_each_place_that_the_user_has_named_is_one_of_its_own() -> None:
 
 
 def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_batch() -> None:
-    profile = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE]))
+    profile = profile_of(
+        attempt_of([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE])
+    )
     plan = of_nodes(profile, ALL_VICTIMS)
     where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
     assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
@@ -146,7 +148,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
     named = [
         passed(Point.USER, Side.AFTER, f"{batch}/{name}", TASK) for batch in (1, 3) for name in ("upload", "download")
     ]
-    profile = profile_of(life(FIVE, also=named))
+    profile = profile_of(attempt_of(FIVE, also=named))
     plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
     assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
     crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
@@ -155,19 +157,19 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
 
 
 def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
-    plan = of_nodes(profile_of(life(FIVE)), ALL_VICTIMS)
+    plan = of_nodes(profile_of(attempt_of(FIVE)), ALL_VICTIMS)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.NODE}
-    assert of_nodes(profile_of(life(FIVE)), [Victim.PYTHON]) == []
-    earlier = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
+    assert of_nodes(profile_of(attempt_of(FIVE)), [Victim.PYTHON]) == []
+    earlier = profile_of(attempt_of([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
     assert {one.crash.point for one in of_nodes(earlier, [Victim.PYTHON])} == {Point.TASK_END}
     named = [passed(Point.USER, Side.AFTER, "1/after-upload", TASK)]
     batches = [done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]
-    plan = of_nodes(profile_of(life(batches, also=named)), [Victim.PYTHON])
+    plan = of_nodes(profile_of(attempt_of(batches, also=named)), [Victim.PYTHON])
     assert {one.crash.point for one in plan} == {Point.TASK_END, Point.USER}
 
 
 def test_nothing_else_dies_where_only_the_driver_is_to() -> None:
-    assert of_nodes(profile_of(life(FIVE)), [Victim.DRIVER]) == []
+    assert of_nodes(profile_of(attempt_of(FIVE)), [Victim.DRIVER]) == []
 
 
 @pytest.mark.parametrize(
@@ -180,12 +182,12 @@ def test_nothing_else_dies_where_only_the_driver_is_to() -> None:
     ],
 )
 def test_where_no_batch_is_steady_the_next_best_is_taken(batches: tuple[object, ...], chosen: int) -> None:
-    profile = profile_of(life(batches))  # type: ignore[arg-type]
+    profile = profile_of(attempt_of(batches))  # type: ignore[arg-type]
     assert {one.crash.batch for one in of_nodes(profile, [Victim.NODE])} == {chosen}
 
 
 def test_a_driver_that_is_only_thought_to_be_dead_sleeps_around_its_sink_and_before_it_commits() -> None:
-    plan = of_split_brains(profile_of(life(FIVE)))
+    plan = of_split_brains(profile_of(attempt_of(FIVE)))
     assert all(one.split_brain and one.crash.batch == 1 for one in plan)
     assert [(one.crash.point, one.crash.side) for one in plan] == [
         (Point.ADD_BATCH, Side.BEFORE),
@@ -195,7 +197,7 @@ def test_a_driver_that_is_only_thought_to_be_dead_sleeps_around_its_sink_and_bef
 
 
 def test_the_recovery_that_has_most_to_do_is_of_a_batch_that_has_done_all_but_commit() -> None:
-    worst = worst_to_recover_from(profile_of(life(FIVE)))
+    worst = worst_to_recover_from(profile_of(attempt_of(FIVE)))
     assert worst is not None
     assert (worst.address.point, worst.address.side, worst.address.key) == (Point.COMMIT_LOG, Side.BEFORE, "1")
 
@@ -238,15 +240,15 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
-    profile = profile_of(life(FIVE))
+    profile = profile_of(attempt_of(FIVE))
     blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
     assert worst_to_recover_from(blind) is None
     assert of_split_brains(blind) == of_nodes(blind, ALL_VICTIMS) == []
     assert len(of_the_driver(blind, every_batch=True)) == 2
 
 
-def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_life() -> None:
-    profile = profile_of(life(FIVE))
+def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_attempt() -> None:
+    profile = profile_of(attempt_of(FIVE))
     first, again = (crash_at(profile, profile.passed[0], Victim.DRIVER, recovering=which) for which in (False, True))
     assert Planned(first) != Planned(again)
     assert again.recovering
@@ -270,23 +272,23 @@ def planned_lines(plan: Sequence[Planned]) -> list[tuple[Victim, str]]:
 def test_a_line_is_tried_once_a_kind_of_batch_and_again_where_something_durable_has_changed() -> None:
     again = [line for batch in (0, 1, 2) for line in lines_of(batch, "m.f:1#1", "m.f:1#2")]
     batches = [done(0), done(1), done(2), done(3)]
-    plan = of_the_driver(profile_of(life(batches, also=again)), every_batch=True)
+    plan = of_the_driver(profile_of(attempt_of(batches, also=again)), every_batch=True)
     assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "1/m.f:1#1"]
     changes = lines_of(0, "m.f:1#1", "m.f:1#2", "m.f:1#3", states=("a", "a", "b"))
-    plan = of_the_driver(profile_of(life(batches, also=changes)), every_batch=True)
+    plan = of_the_driver(profile_of(attempt_of(batches, also=changes)), every_batch=True)
     assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "0/m.f:1#3"]
 
 
 def test_where_each_is_a_kill_lines_are_tried_at_what_they_call() -> None:
     also = lines_of(0, "m.f:1#1", "m.f:1 calls os.rename#1", "m.f:2#1")
-    plan = of_the_driver(profile_of(life(FIVE, also=also)), every_batch=False)
+    plan = of_the_driver(profile_of(attempt_of(FIVE, also=also)), every_batch=False)
     assert [key for _, key in planned_lines(plan)] == ["0/m.f:1 calls os.rename#1"]
 
 
 def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_at_the_first() -> None:
     places = "m.f:1#1", "m.f:2#1", "m.f:2 calls os.rename#1", "m.f:3#1"
     also = lines_of(0, *places, actor=TASK, states=("a", "a", "a", "b"))
-    profile = profile_of(life([done(0, python=True)], also=also))
+    profile = profile_of(attempt_of([done(0, python=True)], also=also))
     assert planned_lines(of_nodes(profile, ALL_VICTIMS)) == [
         (Victim.PYTHON, "0/m.f:1#1"),
         (Victim.PYTHON, "0/m.f:3#1"),
@@ -302,32 +304,32 @@ def test_kills_of_workers_that_have_left_something_durable_are_the_first_to_be_t
     places = "m.f:1#1", "m.f:2#1", "m.f:2 calls io.open#1", "m.f:3#1"
     also = lines_of(0, *places, actor=TASK, states=("a", "a", "b", "c"))
     ends = both_sides(Point.TASK_END, "0/1/0", TASK)
-    plan = of_nodes(profile_of(life([done(0, python=True)], also=[*ends, *also])), ALL_VICTIMS)
+    plan = of_nodes(profile_of(attempt_of([done(0, python=True)], also=[*ends, *also])), ALL_VICTIMS)
     wrote = [(Victim.PYTHON, "0/m.f:2 calls io.open#1"), (Victim.PYTHON, "0/m.f:3#1")]
     assert planned_lines(after_effects_of_tasks(plan)) == wrote
     first = effects_of_tasks_first(plan)
     assert planned_lines(first[:2]) == wrote
     assert Counter(first) == Counter(plan)
-    idle = of_nodes(profile_of(life([done(0, python=True)], also=also[:2])), ALL_VICTIMS)
+    idle = of_nodes(profile_of(attempt_of([done(0, python=True)], also=also[:2])), ALL_VICTIMS)
     assert after_effects_of_tasks(idle) == []
 
 
 def test_a_worker_dies_the_first_time_at_a_line_since_a_cluster_gives_each_worker_other_partitions() -> None:
     also = lines_of(0, "m.f:9#1", "m.f:1#1", "m.f:1#2", actor=TASK, states=("a", "a", "b"))
-    profile = profile_of(life([done(0, python=True)], also=also))
+    profile = profile_of(attempt_of([done(0, python=True)], also=also))
     keys = [key for _, key in planned_lines(of_nodes(profile, [Victim.PYTHON]))]
     assert keys == ["0/m.f:9#1", "0/m.f:1#1"]
 
 
 def test_a_crash_at_a_line_says_which_and_its_text() -> None:
     (line,) = lines_of(3, "sinks.write:17 calls sqlite3.Connection.commit#2")
-    crash = crash_at(profile_of(life(FIVE)), line, Victim.DRIVER)
+    crash = crash_at(profile_of(attempt_of(FIVE)), line, Victim.DRIVER)
     assert str(crash) == (
         "the driver dies in batch 3, in sinks.write, before line 17 (`con.commit()`) calls sqlite3.Connection.commit, "
         "the second time"
     )
     (line,) = lines_of(3, "sinks.add:4#1", actor=TASK)
-    crash = crash_at(profile_of(life(FIVE)), line, Victim.PYTHON)
+    crash = crash_at(profile_of(attempt_of(FIVE)), line, Victim.PYTHON)
     assert str(crash) == "the Python worker dies in batch 3, in sinks.add, before line 4 (`con.commit()`), in a task"
 
 
@@ -372,7 +374,7 @@ def test_of_messages_that_are_alike_the_first_two_and_the_last_are_tried_and_the
 
 
 def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_wanted() -> None:
-    profile = profile_of(life(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
+    profile = profile_of(attempt_of(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
     plan = of_answers(profile, ALL_VICTIMS)
     assert [str(one) for one in plan] == [
         f"the answer to 1/db {what} of the driver is lost and the connection breaks; the driver lives"
@@ -382,7 +384,7 @@ def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_want
 
 
 def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() -> None:
-    profile = profile_of(life(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
+    profile = profile_of(attempt_of(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
     first = [one.crash for one in messages_first(of_the_driver(profile, every_batch=False))]
     assert [(one.side, one.name) for one in first[:4]] == [
         (Side.AFTER, "db COMMIT#1"),

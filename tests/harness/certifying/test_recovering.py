@@ -75,14 +75,14 @@ def lived(
     ends: bool = True,
 ) -> Attempt:
     """Passes two points a batch, before and after its rows are given."""
-    life = Attempt(actor, incarnation)
+    attempt = Attempt(actor, incarnation)
 
     def note(record: Record) -> None:
-        life.records.append(Stamped(EVERY * (1 + len(life.records)), record))
+        attempt.records.append(Stamped(EVERY * (1 + len(attempt.records)), record))
 
     def pass_point(point: Point, side: Side, key: str, actor: str = DRIVER) -> None:
         address = Address(actor, incarnation, point, key, side)
-        life.passed.append(Passed(address, EVERY * len(life.records) + 10, len(life.records), STATE))
+        attempt.passed.append(Passed(address, EVERY * len(attempt.records) + 10, len(attempt.records), STATE))
 
     first = min(batches, default=len(BATCHES))
     note(Started(actor, incarnation, None if incarnation == 1 else (1, first - 1), row_number(first, 0)))
@@ -98,13 +98,13 @@ def lived(
         if read is not None:
             note(Kept(actor, incarnation, dict(read)))
         note(Ended(actor, incarnation, {"source": [1]}))
-    return life
+    return attempt
 
 
-REFERENCE_LIVES = [lived(name, name, 1, dict(enumerate(BATCHES))) for name in REFERENCES]
+REFERENCE_ATTEMPTS = [lived(name, name, 1, dict(enumerate(BATCHES))) for name in REFERENCES]
 BEFORE = [
     *offered([[Event("source", 2 * n + 1, "k", "v", n), Event("source", 2 * n + 2, "k", "v", n)] for n in range(3)]),
-    *(stamped for life in REFERENCE_LIVES for stamped in life.records),
+    *(stamped for attempt in REFERENCE_ATTEMPTS for stamped in attempt.records),
 ]
 
 
@@ -115,29 +115,29 @@ def crash_of(passed: Passed, recovering: bool = False) -> Crash:
     return Crash(address.point, address.side, address.key, address.actor, Victim.DRIVER, batch, kinds, recovering)
 
 
-def died_at(point: Point, side: Side, batch: int, life: Attempt = REFERENCE_LIVES[0]) -> Crashed:
+def died_at(point: Point, side: Side, batch: int, attempt: Attempt = REFERENCE_ATTEMPTS[0]) -> Crashed:
     passed = next(
         one
-        for one in life.passed
+        for one in attempt.passed
         if (one.address.point, one.address.side) == (point, side) and one.address.key.startswith(str(batch))
     )
-    return crashed_in_profile(life, passed, crash_of(passed))
+    return crashed_in_profile(attempt, passed, crash_of(passed))
 
 
 def written(
     folder: Path,
     crashed: Crashed,
-    life: Attempt,
+    attempt: Attempt,
     group: Sequence[Crashed] = (),
     query: Query = QUERY,
     before: Sequence[Stamped] = BEFORE,
 ) -> None:
     worker = cast(RecoveryWorker, NoRecoveryWorker())
-    write_run(folder, named(query), worker, crashed, group or [crashed], life, before, 7)
+    write_run(folder, named(query), worker, crashed, group or [crashed], attempt, before, 7)
 
 
-def judged(folder: Path, crashed: Crashed, life: Attempt, **more: Any) -> JudgedRun:
-    written(folder, crashed, life, **more)
+def judged(folder: Path, crashed: Crashed, attempt: Attempt, **more: Any) -> JudgedRun:
+    written(folder, crashed, attempt, **more)
     return judge_run(folder, crashed.crashes, CLAIMS, JUDGES)
 
 
@@ -170,13 +170,13 @@ def test_what_was_given_before_the_crash_is_there_when_it_is_given_again(tmp_pat
     assert judged(tmp_path / "before", BEFORE_SINK, again).statuses == {ONCE: Status.HOLDS, ONCE_OUTPUT: Status.HOLDS}
 
 
-def test_a_life_that_passes_over_a_batch_has_lost_it(tmp_path: Path) -> None:
+def test_an_attempt_that_passes_over_a_batch_has_lost_it(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", BEFORE_SINK, recovered({2: BATCHES[2]}))
     assert run.statuses == {ONCE: Status.VIOLATED, ONCE_OUTPUT: Status.VIOLATED}
     assert Anomaly.LOST_INPUT in anomalies(run)
 
 
-def test_a_life_that_counts_wrong_is_found_out(tmp_path: Path) -> None:
+def test_an_attempt_that_counts_wrong_is_found_out(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", AFTER_SINK, recovered({1: BATCHES[1], 2: {"b": 4, "c": 2}}))
     assert run.statuses[ONCE] is Status.VIOLATED
 
@@ -185,14 +185,14 @@ def test_rows_of_a_table_that_are_there_twice_are_duplicate_effects(tmp_path: Pa
     query = Query(str, write=lambda frame, folders: frame.writeStream, read=lambda spark, folders: spark.range(1))
     a, b = '{"seq":1}', '{"seq":2}'
     table = {a: 1, b: 1}
-    lives = [lived(name, name, 1, dict(enumerate(BATCHES)), read=table) for name in REFERENCES]
-    before = [stamped for life in lives for stamped in life.records]
-    crashed = died_at(Point.COMMIT_LOG, Side.BEFORE, 1, lives[0])
+    attempts = [lived(name, name, 1, dict(enumerate(BATCHES)), read=table) for name in REFERENCES]
+    before = [stamped for attempt in attempts for stamped in attempt.records]
+    crashed = died_at(Point.COMMIT_LOG, Side.BEFORE, 1, attempts[0])
     for number, (rows, wrong) in enumerate(
         [(table, set()), ({a: 2, b: 1}, {Anomaly.DUPLICATE_EFFECT}), ({a: 1}, {Anomaly.LOST_INPUT})]
     ):
-        life = recovered({1: BATCHES[1]}, read=rows)
-        run = judged(tmp_path / f"run-{number}", crashed, life, query=query, before=before)
+        attempt = recovered({1: BATCHES[1]}, read=rows)
+        run = judged(tmp_path / f"run-{number}", crashed, attempt, query=query, before=before)
         assert run.statuses[ONCE] is (Status.VIOLATED if wrong else Status.HOLDS), run.reason
         assert anomalies(run) == wrong
 
@@ -204,14 +204,14 @@ def test_rows_of_a_table_that_are_there_twice_are_duplicate_effects(tmp_path: Pa
     "failure",
     [
         InvalidOperator("query 'q' failed: ValueError: not twice"),
-        ProcessDied("a life of the query ended with status -9"),
+        ProcessDied("an attempt of the query ended with status -9"),
         DeadlinePassed("the query to end", 3, "it had come to nothing"),
     ],
 )
 def test_a_recovery_that_failed_is_unknown_and_says_why(failure: Any, tmp_path: Path) -> None:
-    life = recovered({1: BATCHES[1]}, ends=False)
-    life.failure = failure
-    run = judged(tmp_path / "run", BEFORE_SINK, life)
+    attempt = recovered({1: BATCHES[1]}, ends=False)
+    attempt.failure = failure
+    run = judged(tmp_path / "run", BEFORE_SINK, attempt)
     assert set(run.statuses.values()) == {Status.UNKNOWN}
     assert f"the query did not recover: {failure}" in run.reason
     (aborted,) = (entry for entry in run.history.timeline if isinstance(entry, Aborted))
@@ -222,16 +222,16 @@ RECOVERS = recovers(seconds(90))
 BOO = InvalidOperator("query 'q' failed: FileExistsError: part-0")
 
 
-def coming_back(folder: Path, life: Attempt) -> Verdict:
-    written(folder, BEFORE_SINK, life)
+def coming_back(folder: Path, attempt: Attempt) -> Verdict:
+    written(folder, BEFORE_SINK, attempt)
     (verdict,) = judge_run(folder, BEFORE_SINK.crashes, [RECOVERS], JUDGES).verdicts
     return verdict
 
 
 def failing(incarnation: int, failed_in: int = 1, failure: StreamproofError = BOO) -> Attempt:
-    life = recovered({1: BATCHES[1]}, incarnation=incarnation, ends=False)
-    life.failure, life.failed_in, life.failed_at = failure, failed_in, life.records[-1].at + 1
-    return life
+    attempt = recovered({1: BATCHES[1]}, incarnation=incarnation, ends=False)
+    attempt.failure, attempt.failed_in, attempt.failed_at = failure, failed_in, attempt.records[-1].at + 1
+    return attempt
 
 
 def test_who_fails_at_one_batch_three_times_is_in_a_crash_loop(tmp_path: Path) -> None:
@@ -257,9 +257,9 @@ def test_who_fails_and_comes_to_the_end_the_next_time_is_back(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("silent", "status"), [(90, Status.VIOLATED), (89, Status.UNKNOWN), (None, Status.UNKNOWN)])
 def test_who_gives_no_sign_for_the_stated_time_has_stalled(silent: int | None, status: Status, tmp_path: Path) -> None:
-    life = failing(2, failure=DeadlinePassed("the query to end", 90, "it had come to nothing"))
-    life.silent = None if silent is None else silent * 1_000_000
-    found = coming_back(tmp_path / "run", life)
+    attempt = failing(2, failure=DeadlinePassed("the query to end", 90, "it had come to nothing"))
+    attempt.silent = None if silent is None else silent * 1_000_000
+    found = coming_back(tmp_path / "run", attempt)
     assert (found.status, [tally.anomaly for tally in found.anomalies]) == (
         status,
         [Anomaly.STALL] if status is Status.VIOLATED else [],
@@ -267,13 +267,15 @@ def test_who_gives_no_sign_for_the_stated_time_has_stalled(silent: int | None, s
 
 
 def test_whose_process_the_machine_has_ended_is_not_known_to_be_away(tmp_path: Path) -> None:
-    found = coming_back(tmp_path / "run", failing(2, failure=ProcessDied("a life of the query ended with status -9")))
+    found = coming_back(
+        tmp_path / "run", failing(2, failure=ProcessDied("an attempt of the query ended with status -9"))
+    )
     assert found.status is Status.UNKNOWN
     assert "status -9" in found.reason
 
 
 class RecoveryWorkerOfFailures:
-    """Its lives fail at these batches, one after the other, and then no more."""
+    """Its attempts fail at these batches, one after the other, and then no more."""
 
     def __init__(self, *at: int) -> None:
         self.at = list(at)
@@ -288,14 +290,14 @@ class RecoveryWorkerOfFailures:
 
 
 @pytest.mark.parametrize(
-    ("at", "lives"),
+    ("at", "attempts"),
     [((), 1), ((1,), 2), ((1, 1), 3), ((1, 1, 1, 1), 3), ((1, 2, 2, 2, 2), 4), ((1, 2, 1, 2), 5)],
 )
-def test_who_fails_is_started_again_until_it_fails_at_one_batch_too_often(at: tuple[int, ...], lives: int) -> None:
+def test_who_fails_is_started_again_until_it_fails_at_one_batch_too_often(at: tuple[int, ...], attempts: int) -> None:
     worker = RecoveryWorkerOfFailures(*at)
-    life = recover(cast(RecoveryWorker, worker), BEFORE_SINK)
-    assert worker.lived == list(range(2, 2 + lives))
-    assert (len(life.before), life.failure is None) == (lives - 1, lives > len(at))
+    attempt = recover(cast(RecoveryWorker, worker), BEFORE_SINK)
+    assert worker.lived == list(range(2, 2 + attempts))
+    assert (len(attempt.before), attempt.failure is None) == (attempts - 1, attempts > len(at))
 
 
 def test_who_is_watched_lives_once() -> None:
@@ -304,23 +306,23 @@ def test_who_is_watched_lives_once() -> None:
     assert worker.lived == [2]
 
 
-def test_a_life_that_failed_before_it_said_anything_is_unknown_too(tmp_path: Path) -> None:
-    life = Attempt(DRIVER, 2, failure=InvalidOperator("query 'q' failed: it cannot be read"))
-    run = judged(tmp_path / "run", BEFORE_SINK, life)
+def test_an_attempt_that_failed_before_it_said_anything_is_unknown_too(tmp_path: Path) -> None:
+    attempt = Attempt(DRIVER, 2, failure=InvalidOperator("query 'q' failed: it cannot be read"))
+    run = judged(tmp_path / "run", BEFORE_SINK, attempt)
     assert set(run.statuses.values()) == {Status.UNKNOWN}
     assert "it cannot be read" in run.reason
 
 
-def test_a_life_that_repeats_and_then_fails_has_still_repeated(tmp_path: Path) -> None:
-    life = recovered({1: BATCHES[1]}, ends=False)
-    life.failure = InvalidOperator("query 'q' failed: later")
-    run = judged(tmp_path / "run", AFTER_SINK, life)
+def test_an_attempt_that_repeats_and_then_fails_has_still_repeated(tmp_path: Path) -> None:
+    attempt = recovered({1: BATCHES[1]}, ends=False)
+    attempt.failure = InvalidOperator("query 'q' failed: later")
+    run = judged(tmp_path / "run", AFTER_SINK, attempt)
     assert run.statuses == {ONCE: Status.UNKNOWN, ONCE_OUTPUT: Status.VIOLATED}
 
 
 def test_references_that_disagree_say_nothing_of_a_recovery(tmp_path: Path) -> None:
     other = lived(REFERENCES[1], REFERENCES[1], 1, {0: BATCHES[0], 1: {"a": 3, "c": 1}, 2: BATCHES[2]})
-    before = [*REFERENCE_LIVES[0].records, *other.records]
+    before = [*REFERENCE_ATTEMPTS[0].records, *other.records]
     run = judged(tmp_path / "run", BEFORE_SINK, recovered({1: BATCHES[1], 2: BATCHES[2]}), before=before)
     assert set(run.statuses.values()) == {Status.UNKNOWN}
     assert "disagree" in run.reason
@@ -332,9 +334,9 @@ def test_references_that_disagree_say_nothing_of_a_recovery(tmp_path: Path) -> N
 def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_one(tmp_path: Path) -> None:
     group = [BEFORE_SINK, died_at(Point.TASK_END, Side.AFTER, 1)]
     one, other = (crashed.passed[0] for crashed in group)
-    assert AttemptStates(REFERENCE_LIVES[0]).same(one, other)
-    life = recovered({1: BATCHES[1], 2: BATCHES[2]})
-    written(tmp_path / "run", group[0], life, group)
+    assert AttemptStates(REFERENCE_ATTEMPTS[0]).same(one, other)
+    attempt = recovered({1: BATCHES[1], 2: BATCHES[2]})
+    written(tmp_path / "run", group[0], attempt, group)
     for crashed in group:
         assert judge_run(tmp_path / "run", crashed.crashes, CLAIMS, JUDGES).statuses[ONCE] is Status.HOLDS
     untried = judge_run(tmp_path / "run", AFTER_SINK.crashes, CLAIMS, JUDGES)
@@ -343,7 +345,7 @@ def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_on
 
 
 def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_group() -> None:
-    states = AttemptStates(REFERENCE_LIVES[0])
+    states = AttemptStates(REFERENCE_ATTEMPTS[0])
     (passed,), (after,) = BEFORE_SINK.passed, AFTER_SINK.passed
     assert not states.same(passed, after)
     later = replace(passed, state=CrashState((StateEntry("/sink", None), StateEntry("/sink/part-0", "abc"))))
@@ -360,7 +362,7 @@ def test_who_crashes_again_while_it_recovers_lives_a_third_time(tmp_path: Path) 
     second = recovered({1: BATCHES[1], 2: BATCHES[2]})
     passed = next(one for one in second.passed if one.address.point is Point.COMMIT_LOG)
     twice = crashed_again(BEFORE_SINK, second, passed, crash_of(passed, recovering=True))
-    assert (twice.life, len(twice.crashes), len(twice.passed)) == (3, 2, 2)
+    assert (twice.next_incarnation, len(twice.crashes), len(twice.passed)) == (3, 2, 2)
 
     run = judged(tmp_path / "run", twice, recovered({1: BATCHES[1], 2: BATCHES[2]}, incarnation=3))
     assert run.statuses == {ONCE: Status.HOLDS, ONCE_OUTPUT: Status.VIOLATED}
@@ -374,15 +376,15 @@ def test_who_crashes_again_while_it_recovers_lives_a_third_time(tmp_path: Path) 
 # The record
 
 
-def later(life: Attempt, by: int) -> Attempt:
+def later(attempt: Attempt, by: int) -> Attempt:
     """The same, microseconds later."""
-    moved = Attempt(life.actor, life.incarnation)
-    moved.records += [Stamped(stamped.at + by, stamped.record) for stamped in life.records]
-    moved.passed += [replace(passed, at=passed.at + by) for passed in life.passed]
+    moved = Attempt(attempt.actor, attempt.incarnation)
+    moved.records += [Stamped(stamped.at + by, stamped.record) for stamped in attempt.records]
+    moved.passed += [replace(passed, at=passed.at + by) for passed in attempt.passed]
     return moved
 
 
-def test_what_a_recovery_worker_tries_between_two_lives_is_no_time_that_a_recovery_takes(tmp_path: Path) -> None:
+def test_what_a_recovery_worker_tries_between_two_attempts_is_no_time_that_a_recovery_takes(tmp_path: Path) -> None:
     """The recovery worker has tried others for ten minutes before each of them."""
     second = later(recovered({1: BATCHES[1]}, ends=False), 600_000_000)
     passed = second.passed[0]
@@ -395,13 +397,13 @@ def test_what_a_recovery_worker_tries_between_two_lives_is_no_time_that_a_recove
     assert verdict.status is Status.HOLDS, verdict.summary
 
 
-def test_a_life_of_a_reference_run_is_told_as_the_judged_drivers(tmp_path: Path) -> None:
-    life = recovered({1: BATCHES[1], 2: BATCHES[2]})
-    written(tmp_path / "run", AFTER_SINK, life)
+def test_an_attempt_of_a_reference_run_is_told_as_the_judged_drivers(tmp_path: Path) -> None:
+    attempt = recovered({1: BATCHES[1], 2: BATCHES[2]})
+    written(tmp_path / "run", AFTER_SINK, attempt)
     history = read_history(tmp_path / "run")
     judged_ones = [one for one in history.records if isinstance(one.record, Delivered) and one.record.sink == SINK]
     given = [(one.record.incarnation, row.seq) for one in judged_ones for row in one.record.rows]  # type: ignore[union-attr]
-    assert [life for life, _ in given] == [1] * 4 + [2] * 4
+    assert [incarnation for incarnation, _ in given] == [1] * 4 + [2] * 4
     for reference in REFERENCES:
         assert sum(isinstance(s.record, Delivered) and s.record.sink == reference for s in history.records) == 3
     starts = [s.record for s in history.records if isinstance(s.record, Started) and s.record.slice == DRIVER]
@@ -421,6 +423,6 @@ def test_a_recovery_says_what_struck_where_and_by_what_that_is_proven(tmp_path: 
 
 
 def test_equal_recoveries_have_equal_histories(tmp_path: Path) -> None:
-    life = recovered({1: BATCHES[1], 2: BATCHES[2]})
-    digests = {judged(tmp_path / name, BEFORE_SINK, life).digest for name in ("one", "other")}
+    attempt = recovered({1: BATCHES[1], 2: BATCHES[2]})
+    digests = {judged(tmp_path / name, BEFORE_SINK, attempt).digest for name in ("one", "other")}
     assert len(digests) == 1

@@ -1,4 +1,4 @@
-"""What the user's code was seen to do outside, of the lives that a campaign has watched."""
+"""What the user's code was seen to do outside, of the attempts that a campaign has watched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from certified import unsealed
-from profiles import FIVE, life
+from profiles import FIVE, attempt_of
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import of_any_run, unannounced_of, uncut_of, written_elsewhere
@@ -23,12 +23,12 @@ def query(**more: object) -> Query:
 
 
 def noting(*noted: Noted) -> Attempt:
-    return replace(life(FIVE), noted=list(noted))
+    return replace(attempt_of(FIVE), noted=list(noted))
 
 
-def test_an_effect_is_said_once_as_often_as_one_life_has_it() -> None:
-    lives = [noting(Noted((LOG,)), Noted((replace_times(LOG, 2),))), noting(Noted((LOG,))), noting()]
-    (found,) = uncut_of(query(), lives)
+def test_an_effect_is_said_once_as_often_as_one_attempt_has_it() -> None:
+    attempts = [noting(Noted((LOG,)), Noted((replace_times(LOG, 2),))), noting(Noted((LOG,))), noting()]
+    (found,) = uncut_of(query(), attempts)
     assert (found.name, found.place, found.times, found.accepted) == ("file /var/log/x", "sinks.write:17", 3, False)
 
 
@@ -37,9 +37,9 @@ def replace_times(effect: OutsideEffect, times: int) -> OutsideEffect:
 
 
 def test_it_is_accepted_by_its_name_alone() -> None:
-    lives = [noting(Noted((LOG,)))]
-    assert [one.accepted for one in uncut_of(query(accepts=["file /var/log/*"]), lives)] == [True]
-    assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), lives)] == [False]
+    attempts = [noting(Noted((LOG,)))]
+    assert [one.accepted for one in uncut_of(query(accepts=["file /var/log/*"]), attempts)] == [True]
+    assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), attempts)] == [False]
 
 
 def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:
@@ -71,7 +71,7 @@ def test_where_each_call_is_cut_by_a_kill_none_is_left() -> None:
     assert uncut_of(query(stores=stores), [noting(Noted((LOG,)))]) == ()
 
 
-def test_lines_that_were_not_announced_are_those_of_the_life_that_has_most() -> None:
+def test_lines_that_were_not_announced_are_those_of_the_attempt_that_has_most() -> None:
     assert unannounced_of([noting(Noted(unannounced=2), Noted(unannounced=3)), noting(Noted(unannounced=4))]) == 5
     assert unannounced_of([]) == 0
 
@@ -97,10 +97,10 @@ def test_a_database_that_spark_connects_to_is_an_effect_without_who_logs_in(url:
 
 
 def test_what_has_the_runs_label_in_its_name_is_called_the_same_in_every_run_and_so_can_be_accepted() -> None:
-    lives = [
+    attempts = [
         noting(of_any_run(Noted((OutsideEffect("file", f"/data/{label}-0", "sinks.write:17"),)), label))
         for label in ("one-worker-0", "one-worker-1")
     ]
-    (found,) = uncut_of(query(), lives)
+    (found,) = uncut_of(query(), attempts)
     assert found.name == "file /data/*-0"
-    assert [one.accepted for one in uncut_of(query(accepts=[found.name]), lives)] == [True]
+    assert [one.accepted for one in uncut_of(query(accepts=[found.name]), attempts)] == [True]

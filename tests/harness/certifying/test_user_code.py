@@ -1,10 +1,10 @@
-"""Where in the user's code an effect came about, by what a life passed around it."""
+"""Where in the user's code an effect came about, by what an attempt passed around it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from profiles import done, life, passed
+from profiles import attempt_of, done, passed
 from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import crash_at
@@ -65,7 +65,7 @@ def test_what_a_task_does_is_not_between_lines_of_the_driver() -> None:
 def test_a_crash_at_a_file_operation_says_where_in_the_code_it_is() -> None:
     operation = file("0/write sink/x.db#4")
     also = (line("0/m.put:17#1", "con.commit()"), operation, line("0/m.put:18#1", "con.close()"))
-    crash = crash_at(profile_of(life([done(0)], also=also)), operation, Victim.DRIVER)
+    crash = crash_at(profile_of(attempt_of([done(0)], also=also)), operation, Victim.DRIVER)
     assert str(crash) == (
         "the driver dies after the driver does 0/write sink/x.db#4 (in m.put, while line 17 (`con.commit()`) is "
         "executed, before line 18 (`con.close()`))"

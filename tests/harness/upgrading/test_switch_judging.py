@@ -51,7 +51,7 @@ def judged(
     basis: Basis = Basis.ALL,
     failed: Sequence[int] = (),
     gave_up: str = "",
-    lives: int | None = None,
+    attempts: int | None = None,
     silent: int | None = None,
     bit: bool = True,
     changed: Sequence[str] = (),
@@ -62,8 +62,8 @@ def judged(
     empty_shows: bool = False,
     since: int = SINCE,
 ) -> SwitchJudgement:
-    """`failed` are the incarnations that ended by an error, `lives` is how many there were of the version that went on
-    (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
+    """`failed` are the incarnations that ended by an error, `attempts` is how many there were of the version that went
+    on (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
     records: list[Stamped] = []
 
     def note(record: Record) -> None:
@@ -84,7 +84,7 @@ def judged(
     restored = (1, committed) if committed >= 0 else None
     number = SINCE
     timeline: list[TimelineEntry] = [struck(bit)]
-    for number in range(SINCE, SINCE + max(1, len(failed) if lives is None else lives)):
+    for number in range(SINCE, SINCE + max(1, len(failed) if attempts is None else attempts)):
         # Whoever is not the first of them finds nothing, where `since` says that it is of another version.
         note(Started(DRIVER, number, None if SINCE < number == since else restored, row_number(committed + 1, 0)))
         timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
@@ -216,7 +216,7 @@ def test_beside_an_empty_table_shows_that_nothing_is_wrong_without_the_change() 
 
 def test_one_that_goes_on_from_less_than_what_had_been_committed_has_taken_over_nothing() -> None:
     """As where one that was refused has thrown the checkpoint away."""
-    found = judged(OLD, ALONE, failed=(2,), lives=2, since=3)
+    found = judged(OLD, ALONE, failed=(2,), attempts=2, since=3)
 
     assert (found.outcome, found.committed) == (UpgradeOutcome.UNKNOWN, 0)
     assert "it processed batch 0 again" in found.why
@@ -252,8 +252,8 @@ def test_one_that_has_committed_or_written_to_its_own_sink_is_no_refusal() -> No
 
 
 def test_one_that_failed_and_was_then_ended_from_outside_is_unknown() -> None:
-    after_rows = judged(OLD, {1: {"a": 2}}, failed=(2,), lives=2, gave_up="stall: no memory", changed=("sink/x",))
-    before_any = judged(OLD, {}, failed=(2, 3), lives=3, gave_up="stall: no memory")
+    after_rows = judged(OLD, {1: {"a": 2}}, failed=(2,), attempts=2, gave_up="stall: no memory", changed=("sink/x",))
+    before_any = judged(OLD, {}, failed=(2, 3), attempts=3, gave_up="stall: no memory")
 
     for found in (after_rows, before_any):
         assert (found.outcome, found.why) == (UpgradeOutcome.UNKNOWN, "stall: no memory"), found

@@ -13,11 +13,11 @@ from streamproof.harness.core.errors import InvalidOperator, ProcessDied, Stream
 from streamproof.harness.upgrading.switching import go_on_in, put_back
 
 Acts = Callable[[int, Path], StreamproofError | None]
-"""What a life does: given its number and the checkpoint, it ends, or fails by this error."""
+"""What an attempt does: given its number and the checkpoint, it ends, or fails by this error."""
 
 
 class RecoveryWorkerOfOne:
-    """As much of a recovery worker as a life is lived in."""
+    """As much of a recovery worker as an attempt takes."""
 
     def __init__(self, home: Path, acts: Acts) -> None:
         self.folders = RunFolders("one", home / "sink", home / "checkpoint")
@@ -30,10 +30,10 @@ class RecoveryWorkerOfOne:
 
     def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
         self.lived.append(incarnation)
-        life = Attempt(actor, incarnation)
-        life.failure = self._acts(incarnation, self.folders.checkpoint)
-        life.failed_in = 1
-        return life
+        attempt = Attempt(actor, incarnation)
+        attempt.failure = self._acts(incarnation, self.folders.checkpoint)
+        attempt.failed_in = 1
+        return attempt
 
     def clear(self) -> None:
         """Of what it stores."""
@@ -58,7 +58,7 @@ def test_one_that_fails_twice_from_the_same_files_is_not_tried_a_third_time(tmp_
     went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert (one.lived, went.changed) == ([2, 3], ())
-    assert [life.incarnation for life in (*went.life.before, went.life)] == [2, 3]
+    assert [attempt.incarnation for attempt in (*went.attempt.before, went.attempt)] == [2, 3]
 
 
 def test_what_the_first_start_has_left_is_there_for_the_next_and_is_kept(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_one_that_fails_once_and_then_ends_has_gone_on(tmp_path: Path) -> None:
     went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert one.lived == [2, 3]
-    assert went.life.failure is None
-    assert [life.failure for life in went.life.before] == [NO]
+    assert went.attempt.failure is None
+    assert [attempt.failure for attempt in went.attempt.before] == [NO]
 
 
 def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
     went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
 
     assert one.lived == [2]
-    assert isinstance(went.life.failure, ProcessDied)
+    assert isinstance(went.attempt.failure, ProcessDied)
 
 
 def test_a_setting_that_the_checkpoint_holds_otherwise_is_not_in_force(tmp_path: Path) -> None:

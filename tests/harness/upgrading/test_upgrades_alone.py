@@ -55,15 +55,15 @@ class RecoveryWorkerAlone:
         self._values = values
 
     def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
-        life = Attempt(actor, incarnation)
+        attempt = Attempt(actor, incarnation)
         if watched:
             self.watched.append((self.which, actor))
-            # What an unwatched life does, nobody notes.
-            life.noted = [Noted(tuple(self._effects))] if self.which == "new" else []
+            # What an unwatched attempt does, nobody notes.
+            attempt.noted = [Noted(tuple(self._effects))] if self.which == "new" else []
         value = self._values[REFERENCES.index(actor)] if self.which == "new" else 1
         rows = [Event("q", row_number(0, 0), "a", value, 0)]
-        life.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
-        return life
+        attempt.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
+        return attempt
 
     @property
     def settings(self) -> dict[str, str]:
@@ -88,7 +88,7 @@ def tried_alone(
     return upgrading._Upgrade("one", request, folder, lambda progress: None).run()
 
 
-def test_the_first_life_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_first_attempt_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     worker = RecoveryWorkerAlone()
     tried_alone(monkeypatch, tmp_path, worker)
 
@@ -196,7 +196,7 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
 def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int], alive: int) -> list[Any]:
     """From a state of each of these batches, as long as the machine bears it; each shows by its batch."""
     passed = [SimpleNamespace(state=SimpleNamespace(files=("x",)), batch=batch) for batch in batches]
-    went = iter([SimpleNamespace(life=None)] * alive)
+    went = iter([SimpleNamespace(attempt=None)] * alive)
     for name, stands_for in {
         "points_of_the_driver": lambda *_, **__: passed,
         "crash_at": lambda profile, here, victim: crash_at(here.batch),
@@ -210,13 +210,18 @@ def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int],
         at_work,
         "_enter",
         lambda worker, way, version, crashed, mates, went: tried(
-            msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.life),))
+            msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.next_incarnation),))
         )[0],
     )
     states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
     worker = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
     found = at_work._go_on(
-        worker, Way.UPGRADE, BEFORE, states, None, lambda here, one: SimpleNamespace(life=here.batch, state=None)
+        worker,
+        Way.UPGRADE,
+        BEFORE,
+        states,
+        None,
+        lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=None),
     )
     return [one.switched.crashes[0].batch for one in found]
 
