@@ -29,7 +29,7 @@ class Freezable:
         """By how many it is frozen now."""
         self.times_frozen = 0
         self.put_off = 0
-        """How much was put off in all its life."""
+        """How much was ever put off."""
         self._held: list[tuple[Action, tuple[Any, ...]]] = []
 
     def freeze(self) -> None:

@@ -25,7 +25,7 @@ class SimulatedNode(Protocol):
 
     name: str
     alive: bool
-    life: int
+    boot: int
     lost: bool
 
     put_off: int
@@ -160,12 +160,12 @@ class _Machines(Machines):
         return self._lasting_bites(hit, nowhere)
 
     def _frozen(self, node: SimulatedNode) -> _Heal:
-        before, life = node.put_off, node.life
+        before, boot = node.put_off, node.boot
         self._world.freeze(node)
 
         def heal() -> Proof:
             lost = node.lost
-            if node.alive and node.life == life:
+            if node.alive and node.boot == boot:
                 self._world.let_go(node)
             count = node.put_off - before
             return Proof(1, "times given up for lost") if lost and not count else Proof(count, "actions put off")

@@ -26,8 +26,8 @@ class WorldNode(Freezable):
         super().__init__(world.note, world.network.send)
         self.name = name
         self.alive = True
-        self.life = 1
-        """Rises with each restart, so that what was under way in an earlier life is void."""
+        self.boot = 1
+        """Its number, as it rises with each restart, so that what was under way in an earlier one is void."""
         self.lost = False
         """Whether it was given up for lost though it is alive, and has not heard of it yet."""
         self.work = None if world.workforce is None else world.workforce.host(self, cores=name != HARNESS)

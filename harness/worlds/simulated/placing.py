@@ -81,7 +81,7 @@ class Placing:
             match effect:
                 case PlaceSlice(node=name):
                     node = self._nodes[name]
-                    self._later(self._options.redeployment, self.start, node, node.life, effect)
+                    self._later(self._options.redeployment, self.start, node, node.boot, effect)
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
                     self._later(self._options.control_delay, self._promote, slice_id, incarnation)
                 case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
@@ -95,9 +95,9 @@ class Placing:
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self._note(InStep(slice_id, incarnation))
 
-    def start(self, node: WorldNode, life: int, place: PlaceSlice) -> None:
-        """Start an incarnation on a node, unless that has gone on to another life."""
-        if not node.alive or node.life != life or node.puts_off(self.start, node, life, place):
+    def start(self, node: WorldNode, boot: int, place: PlaceSlice) -> None:
+        """Start an incarnation on a node, unless that has been restarted since."""
+        if not node.alive or node.boot != boot or node.puts_off(self.start, node, boot, place):
             return
         slice_id, incarnation = place.slice_id, place.incarnation
         if node.name != HARNESS:
@@ -115,7 +115,7 @@ class Placing:
         seed = self.specs[slice_id].seed_of(incarnation, self._seed)
         start = Start(incarnation, checkpoint, place.replica, place.initial, seed, kept)
         node.host.start(self._actor(self.specs[slice_id]), start)
-        if not self.runs(node, life, slice_id, incarnation):
+        if not self.runs(node, boot, slice_id, incarnation):
             return
         if node.name == HARNESS:
             self._announce(slice_id, incarnation, speaks=True)
@@ -185,7 +185,7 @@ class Placing:
 
     def runs_somewhere(self, slice_id: str, incarnation: int) -> bool:
         node = self.places.get((slice_id, incarnation))
-        return node is not None and self.runs(node, node.life, slice_id, incarnation)
+        return node is not None and self.runs(node, node.boot, slice_id, incarnation)
 
     def name_of(self, slice_id: str, incarnation: int) -> str:
         return replica_name(slice_id, self.replica(slice_id, incarnation))
@@ -193,10 +193,10 @@ class Placing:
     def replica(self, slice_id: str, incarnation: int) -> int:
         return self._replicas.get((slice_id, incarnation), 0)
 
-    def runs(self, node: WorldNode, life: int, slice_id: str, incarnation: int) -> bool:
-        """Whether an incarnation is there in this life of a node."""
+    def runs(self, node: WorldNode, boot: int, slice_id: str, incarnation: int) -> bool:
+        """Whether an incarnation is there on a node that has not been restarted since this boot."""
         machine = node.host.slices.get(slice_id)
-        return node.alive and node.life == life and machine is not None and machine.incarnation == incarnation
+        return node.alive and node.boot == boot and machine is not None and machine.incarnation == incarnation
 
     def node_of(self, target: str) -> WorldNode | None:
         if target in self._nodes:

@@ -191,7 +191,7 @@ class SimulatedWorld:
     def start(self) -> None:
         """Let the sources offer; from here on time triggers count."""
         for end in self._harness_ends:
-            self.placing.start(self._harness, self._harness.life, PlaceSlice(end, 0, 1, HARNESS, initial=True))
+            self.placing.start(self._harness, self._harness.boot, PlaceSlice(end, 0, 1, HARNESS, initial=True))
         # Kept free, so that time triggers that are known only later find the place that is theirs.
         self._places_of_times = self._event_queue.keep_free(TIME_TRIGGERS)
         self._strike_in_time()
@@ -333,7 +333,7 @@ class SimulatedWorld:
     def _deliver(self, node: WorldNode, link: Direction, message: Message) -> None:
         """What a frozen node was about to take in."""
         sender, _, to, receiver = link
-        if not node.puts_off(self._deliver, node, link, message) and self.placing.runs(node, node.life, to, receiver):
+        if not node.puts_off(self._deliver, node, link, message) and self.placing.runs(node, node.boot, to, receiver):
             node.host.deliver(sender, to, message)
 
     def _delivered(self, node: WorldNode, link: Direction, message: Message) -> bool:
@@ -347,12 +347,12 @@ class SimulatedWorld:
         return self.arrive(node, address, 0) and not node.puts_off(self._deliver, node, link, message)
 
     def persist(self, node: WorldNode, checkpoint: Checkpoint | Items) -> None:
-        self.disks.begin(node.name, self._write, node, node.life, checkpoint)
+        self.disks.begin(node.name, self._write, node, node.boot, checkpoint)
 
-    def _write(self, node: WorldNode, life: int, checkpoint: Checkpoint | Items) -> None:
-        if not self._writing(self._write, node, life, checkpoint):
+    def _write(self, node: WorldNode, boot: int, checkpoint: Checkpoint | Items) -> None:
+        if not self._writing(self._write, node, boot, checkpoint):
             return
-        if self.disks.refuses(node.name, self._write, node, life, checkpoint):
+        if self.disks.refuses(node.name, self._write, node, boot, checkpoint):
             return
         machine = node.host.slices[checkpoint.slice]
         if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
@@ -360,7 +360,7 @@ class SimulatedWorld:
             if self._is_put(checkpoint):
                 node.host.durable(checkpoint.slice, checkpoint.id)
         elif self._passes(node, checkpoint, Side.BEFORE):
-            self._put(node, life, checkpoint)
+            self._put(node, boot, checkpoint)
 
     def _is_put(self, checkpoint: Checkpoint | Items) -> bool:
         """Whether the store takes it."""
@@ -370,20 +370,20 @@ class SimulatedWorld:
             self.note(delivered)
         return True
 
-    def _put(self, node: WorldNode, life: int, checkpoint: Checkpoint | Items) -> None:
-        if not self._writing(self._put, node, life, checkpoint) or not self._is_put(checkpoint):
+    def _put(self, node: WorldNode, boot: int, checkpoint: Checkpoint | Items) -> None:
+        if not self._writing(self._put, node, boot, checkpoint) or not self._is_put(checkpoint):
             return
         if self._passes(node, checkpoint, Side.AFTER):
-            self._done(node, life, checkpoint)
+            self._done(node, boot, checkpoint)
 
-    def _done(self, node: WorldNode, life: int, checkpoint: Checkpoint | Items) -> None:
-        if self._writing(self._done, node, life, checkpoint):
+    def _done(self, node: WorldNode, boot: int, checkpoint: Checkpoint | Items) -> None:
+        if self._writing(self._done, node, boot, checkpoint):
             node.host.durable(checkpoint.slice, checkpoint.id)
 
-    def _writing(self, stage: Action, node: WorldNode, life: int, checkpoint: Checkpoint | Items) -> bool:
+    def _writing(self, stage: Action, node: WorldNode, boot: int, checkpoint: Checkpoint | Items) -> bool:
         """Whether a write goes on with this stage now."""
-        running = self.placing.runs(node, life, checkpoint.slice, checkpoint.id.incarnation)
-        return running and not (node.freezes and node.puts_off(stage, node, life, checkpoint))
+        running = self.placing.runs(node, boot, checkpoint.slice, checkpoint.id.incarnation)
+        return running and not (node.freezes and node.puts_off(stage, node, boot, checkpoint))
 
     def _passes(self, node: WorldNode, checkpoint: Checkpoint | Items, side: Side) -> bool:
         slice_id, number = checkpoint.slice, str(checkpoint.id.number)
@@ -396,12 +396,12 @@ class SimulatedWorld:
 
     def set_timer(self, node: WorldNode, slice_id: str, timer: Timer, delay: int) -> None:
         incarnation = node.host.slices[slice_id].incarnation
-        self._later(delay or self._options.turn, self._fire, node, node.life, slice_id, incarnation, timer)
+        self._later(delay or self._options.turn, self._fire, node, node.boot, slice_id, incarnation, timer)
 
-    def _fire(self, node: WorldNode, life: int, slice_id: str, incarnation: int, timer: Timer) -> None:
-        if node.freezes and node.puts_off(self._fire, node, life, slice_id, incarnation, timer):
+    def _fire(self, node: WorldNode, boot: int, slice_id: str, incarnation: int, timer: Timer) -> None:
+        if node.freezes and node.puts_off(self._fire, node, boot, slice_id, incarnation, timer):
             return
-        if self.placing.runs(node, life, slice_id, incarnation):
+        if self.placing.runs(node, boot, slice_id, incarnation):
             node.host.feed(slice_id, Fire(timer, self._event_queue.now // 1_000))
 
     # Faults
@@ -413,10 +413,10 @@ class SimulatedWorld:
         strikes = self._controller.arrived(address, taken)
         if strikes:
             self._watched.clear()
-            life = node.life
+            boot = node.boot
             for strike in strikes:
                 self._injector.strike(strike)
-            return node.alive and node.life == life
+            return node.alive and node.boot == boot
         return True
 
     def would_bite(self, number: int, fault: Fault) -> bool:
@@ -442,10 +442,10 @@ class SimulatedWorld:
         self._speak_no_more(node)
         node.host.forget()
         if not node.lost:
-            self._later(self._options.detection, self._lose, node, node.life)
+            self._later(self._options.detection, self._lose, node, node.boot)
         node.lost = False
         if self._options.restart_node_after is not None:
-            self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life)
+            self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.boot)
 
     def _speak_no_more(self, node: WorldNode) -> None:
         for slice_id, machine in node.host.slices.items():
@@ -457,39 +457,39 @@ class SimulatedWorld:
         if node.freezes == 1 and node.work is not None:
             node.work.pause()
         if node.freezes == 1 and not node.lost:
-            self._later(self._options.detection, self._give_up, node, node.life, node.times_frozen)
+            self._later(self._options.detection, self._give_up, node, node.boot, node.times_frozen)
 
-    def _give_up(self, node: WorldNode, life: int, times_frozen: int) -> None:
+    def _give_up(self, node: WorldNode, boot: int, times_frozen: int) -> None:
         """It has not been heard of for so long that it is taken for lost."""
         still = node.freezes and node.times_frozen == times_frozen
-        if node.alive and node.life == life and still and not node.lost:
+        if node.alive and node.boot == boot and still and not node.lost:
             node.lost = True
             self._speak_no_more(node)
             if self.workforce is not None:
                 self.workforce.eased()
-            self._lose(node, life)
+            self._lose(node, boot)
 
     def let_go(self, node: Victim) -> None:
         """It does what it had put off, then hears that it was given up, if it was."""
         assert isinstance(node, WorldNode)
         for action, given in node.let_go():
-            self._event_queue.next(self._go_on, node, node.life, action, given)
+            self._event_queue.next(self._go_on, node, node.boot, action, given)
         if node.work is not None and not node.freezes:
             node.put_off += node.work.resume()
         if node.lost and not node.freezes:
-            self._later(self._options.control_delay, self._give_in, node, node.life)
+            self._later(self._options.control_delay, self._give_in, node, node.boot)
 
-    def _go_on(self, node: WorldNode, life: int, action: Action, given: tuple[Any, ...]) -> None:
-        if node.alive and node.life == life and not node.puts_off(self._go_on, node, life, action, given):
+    def _go_on(self, node: WorldNode, boot: int, action: Action, given: tuple[Any, ...]) -> None:
+        if node.alive and node.boot == boot and not node.puts_off(self._go_on, node, boot, action, given):
             action(*given)
 
-    def _give_in(self, node: WorldNode, life: int) -> None:
+    def _give_in(self, node: WorldNode, boot: int) -> None:
         """It hears that its slices were given to others: it forgets them, and joins as if it were new."""
-        if not node.alive or node.life != life or node.puts_off(self._give_in, node, life):
+        if not node.alive or node.boot != boot or node.puts_off(self._give_in, node, boot):
             return
         node.host.forget()
         node.lost = False
-        self._restart(node, life)
+        self._restart(node, boot)
 
     def reconnect(self, link: Direction) -> None:
         self._later(self._options.control_delay, self._reconnect, link)
@@ -513,12 +513,12 @@ class SimulatedWorld:
             incarnation, False
         )
 
-    def _lose(self, node: WorldNode, life: int) -> None:
+    def _lose(self, node: WorldNode, boot: int) -> None:
         self._recorder.log(NodeGone(self.stamp(), node.name))
         self.placing.manage(NodeLost(node.name))
 
-    def _restart(self, node: WorldNode, life: int) -> None:
+    def _restart(self, node: WorldNode, boot: int) -> None:
         node.alive = True
-        node.life = life + 1
+        node.boot = boot + 1
         self._recorder.log(NodeUp(self.stamp(), node.name))
         self.placing.manage(NodeJoined(node.name))
