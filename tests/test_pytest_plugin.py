@@ -271,17 +271,17 @@ def test_all_tests_share_a_cluster_which_is_released_in_the_end(pytester: pytest
         "class Kept(EmbeddedCluster):\n"
         "    @contextmanager\n"
         "    def kept_warm(self, folder):\n"
-        "        with open('life.txt', 'a') as life: life.write(f'up in {folder.name}\\n')\n"
+        "        with open('cluster.txt', 'a') as file: file.write(f'up in {folder.name}\\n')\n"
         "        yield self\n"
-        "        with open('life.txt', 'a') as life: life.write('down\\n')\n"
+        "        with open('cluster.txt', 'a') as file: file.write('down\\n')\n"
         "clusters.CLUSTERS['embedded'] = lambda profile: Kept()\n"
     )
     test = (
         certifying("holds", "breaks", "unclear")
-        + "def test_other(): assert open('life.txt').read() == 'up in certificates\\n'\n"
+        + "def test_other(): assert open('cluster.txt').read() == 'up in certificates\\n'\n"
     )
     session(pytester, test).assert_outcomes(passed=2, failed=2)
-    assert (pytester.path / "life.txt").read_text() == "up in certificates\ndown\n"
+    assert (pytester.path / "cluster.txt").read_text() == "up in certificates\ndown\n"
 
 
 def test_a_cluster_of_ones_own_is_a_fixture(pytester: pytest.Pytester) -> None:

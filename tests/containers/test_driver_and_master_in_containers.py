@@ -56,8 +56,10 @@ def test_all_slices_go_with_their_driver_and_recover(tmp_path: Path) -> None:
         if isinstance(entry, NodeGone | NodeUp) and entry.node == "driver"
     ]
     assert seen == [NodeUp, NodeGone, NodeUp]
-    lives = [(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, Started)]
-    assert len(set(lives)) == len(lives), "no number is given out twice"
+    incarnations = [
+        (s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, Started)
+    ]
+    assert len(set(incarnations)) == len(incarnations), "no number is given out twice"
 
 
 @pytest.mark.long

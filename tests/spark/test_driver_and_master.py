@@ -77,8 +77,10 @@ def test_all_slices_go_with_their_driver_and_recover_also_when_it_dies_again_mea
     placed = [entry for entry in _after(finished, second) if isinstance(entry, Placed)]
     assert {entry.actor for entry in placed} == slices
 
-    lives = [(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, Started)]
-    assert len(set(lives)) == len(lives), "no number is given out twice"
+    incarnations = [
+        (s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, Started)
+    ]
+    assert len(set(incarnations)) == len(incarnations), "no number is given out twice"
     assert all(recovery.total is not None for recovery in finished.judgement.recoveries if recovery.fault == 1)
 
 
@@ -120,5 +122,5 @@ def test_a_query_does_not_notice_that_its_master_dies_and_comes_back(tmp_path: P
     faults = [crash("master").at(batch(3).written.of("driver"))]
     finished = _run(query_word_count(batch_events=10), words(events=120), faults, tmp_path / "run")
     assert {verdict.split()[1] for verdict in _verdicts(finished)} == {"HOLDS"}
-    lives = [s.record.incarnation for s in finished.history.records if isinstance(s.record, Started)]
-    assert set(lives) == {1}
+    incarnations = [s.record.incarnation for s in finished.history.records if isinstance(s.record, Started)]
+    assert set(incarnations) == {1}

@@ -75,8 +75,8 @@ def test_the_driver_died_at_the_address_and_came_back(killed: Finished) -> None:
     assert len(struck.bite.pids) >= 3
 
     after = [entry for entry in killed.history.timeline if entry.stamp.at >= struck.stamp.at]
-    lives = [entry for entry in after if isinstance(entry, NodeGone | NodeUp | Placed)]
-    assert [type(entry) for entry in lives] == [NodeGone, NodeUp, Placed]
+    seen = [entry for entry in after if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [type(entry) for entry in seen] == [NodeGone, NodeUp, Placed]
     started = [s.record for s in killed.history.records if isinstance(s.record, Started) and s.record.slice == "driver"]
     committed = {"query.word-count": 2, "query.word-count-after-write": 1}[killed.description.scenario]
     assert [(record.incarnation, record.restored) for record in started] == [(1, None), (2, (1, committed))]

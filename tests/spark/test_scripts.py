@@ -1,5 +1,5 @@
-"""What a script for plain PySpark relies on, a line each, it finds in every process that runs it: by itself, in a life
-that is attached to a warm session, and in the driver of a cluster."""
+"""What a script for plain PySpark relies on, a line each, it finds in every process that runs it: by itself, in an
+attempt that is attached to a warm session, and in the driver of a cluster."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_by_itself(folder: Path, tmp_path: Path) -> None:
     assert set(lines.values()) == {"yes"}, lines
 
 
-def test_in_a_life_that_is_attached_to_a_warm_session(query: Query, folder: Path, tmp_path: Path) -> None:
+def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: Path, tmp_path: Path) -> None:
     before = sorted(folder.iterdir())
     batches = query.batches(words(events=40))
     spark = supported(version("pyspark"))
@@ -86,9 +86,9 @@ def test_in_a_life_that_is_attached_to_a_warm_session(query: Query, folder: Path
         for incarnation in (1, 2):
             # What the first has left in the JVM is not there for the second.
             worker.store.clear()
-            life = worker.live("driver", "sink", incarnation, watched=False)
-            assert life.failure is None, life.failure
-            (kept,) = (stamped.record for stamped in life.records if isinstance(stamped.record, Kept))
+            attempt = worker.live("driver", "sink", incarnation, watched=False)
+            assert attempt.failure is None, attempt.failure
+            (kept,) = (stamped.record for stamped in attempt.records if isinstance(stamped.record, Kept))
             lines = found([json.loads(key) for key in kept.rows])
             assert set(lines.values()) == {"yes"}, lines
     assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
@@ -125,7 +125,7 @@ def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path:
     ):
         worker.await_ready()
         worker.patience = 8.0
-        life = worker.live("driver", "sink", 1, watched=False)
-    assert life.silent is not None
-    assert "still running: never_returns (" in str(life.failure)
-    assert f"{Path(__file__).name}, line {never_returns.__code__.co_firstlineno + 2})" in str(life.failure)
+        attempt = worker.live("driver", "sink", 1, watched=False)
+    assert attempt.silent is not None
+    assert "still running: never_returns (" in str(attempt.failure)
+    assert f"{Path(__file__).name}, line {never_returns.__code__.co_firstlineno + 2})" in str(attempt.failure)

@@ -242,11 +242,11 @@ def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[T
             f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
-    lives = sum(one.found is None for one in tried)
+    alive = sum(one.found is None for one in tried)
     missing = all_of_them - len(tried)
     yield Text(
-        f"  {all_of_them} mutants, {len(tried) - lives} found"
-        + (f", {lives} live" if lives else "")
+        f"  {all_of_them} mutants, {len(tried) - alive} found"
+        + (f", {alive} live" if alive else "")
         + (f", {missing} not tried" if missing else "")
     )
 

@@ -158,7 +158,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._struck = False
         self._seen: set[tuple[OperationKind, str]] = set()
         self._made: set[int] = set()
-        """Inodes whose content is all of the current life's making."""
+        """Inodes whose content is all of the current attempt's making."""
         self._created: set[int] = set()
         """Those of them whose names are, too: the files were not there before."""
 
@@ -403,7 +403,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def _look_into(self, path: str) -> None:
         """What it holds gets another name, under which it may be read: that is a look at all of it, but for what this
-        life has made."""
+        attempt has made."""
         where = self._at(path)
         try:
             about = os.lstat(where)

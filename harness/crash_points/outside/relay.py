@@ -80,7 +80,7 @@ class Listens(Protocol):
     """Who hears of the messages of a run. All is called in the relay's event loop."""
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
-        """Who has connected from there, as what the life of that number runs; None: nobody who is listened to now.
+        """Who has connected from there, as what that incarnation runs; None: nobody who is listened to now.
         `pid` is 0 where the process is not of this machine."""
 
     def batch(self) -> str:
@@ -115,7 +115,7 @@ class _Asked:
 
 @dataclass(eq=False)
 class _Door:
-    """Where one life of a run reaches one store."""
+    """Where one incarnation of a query reaches one store."""
 
     store: RelayedStore
     incarnation: int | None
@@ -182,13 +182,14 @@ class StoreRelay:
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._times: Counter[tuple[int, str]] = Counter()
-        """How often a life has sent each request of each batch."""
+        """How often an incarnation has sent each request of each batch."""
         self._senders: dict[int, None] = {}
         """Processes that have connected, the last one last."""
         self.seen = {store.name: Seen() for store in stores}
 
     async def open(self, incarnation: int, label: str) -> dict[str, str]:
-        """Listen to one life of a run, whose stores hold things named after `label`: where each store is reached."""
+        """Listen to one incarnation of a query, whose stores hold things named after `label`: where each store is
+        reached."""
         return await self._open(incarnation, label)
 
     async def open_aside(self) -> dict[str, str]:
@@ -216,7 +217,7 @@ class StoreRelay:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def begin_anew(self) -> None:
-        """Count from the beginning: what is sent from now on is another life's."""
+        """Count from the beginning: what is sent from now on is another attempt's."""
         self._times.clear()
 
     async def _serve(self, door: _Door, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -109,7 +109,7 @@ class SparkContainers:
         self._starting = threading.Lock()  # Containers are started one by one; what strikes them, all at once.
         self._failure: StreamproofError | None = None
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- its life cycle ---------------------------------------------------------------------------------------------
 
     def __enter__(self) -> SparkContainers:
         self._engine = connect()

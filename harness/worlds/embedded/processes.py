@@ -80,7 +80,7 @@ class SparkProcesses:
         self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
         self.failure: StreamproofError | None = None
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- its life cycle ---------------------------------------------------------------------------------------------
 
     def __enter__(self) -> SparkProcesses:
         try:

@@ -340,7 +340,7 @@ open(outside + "/survived", "w").close()
         ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)
         assert ended.returncode == -signal.SIGKILL
         assert not (tmp_path / "survived").exists()
-        # It was done, it is the last, and whoever comes now is refused until the next life begins.
+        # It was done, it is the last, and whoever comes now is refused until the next attempt begins.
         assert (mounted.below / "fatal").is_dir()
         assert controller.heard[-1] == "mkdir fatal"
         with pytest.raises(OSError, match="Input/output error"):
@@ -419,7 +419,7 @@ class TestStates:
             store.restore(state)
             assert stat.S_IMODE(sealed.stat().st_mode) == mode
 
-    def test_of_a_life_are_put_back_as_they_were_after_each_operation(
+    def test_of_an_attempt_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
         store = JournaledFolders(mounted, "token", "node")
@@ -435,7 +435,7 @@ class TestStates:
             store.restore(state)
             assert (mounted.mount / "a").read_text() == text
 
-    def test_of_a_life_that_goes_on_where_another_ended_begin_with_what_that_left(
+    def test_of_an_attempt_that_goes_on_where_another_ended_begin_with_what_that_left(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
         store = JournaledFolders(mounted, "token", "node")
@@ -659,7 +659,7 @@ class TestLooks:
         skimmed = Looks(frozenset(), frozenset(), frozenset(), frozenset({"/s"}))
         assert self.tell_apart(skimmed, self.state(StateEntry("/s/b", "7")))
         assert not self.tell_apart(skimmed, self.state(without=self.TEMPORARY))
-        # A marker of the user's, and a file that a life of theirs has left.
+        # A marker of the user's, and a file that an attempt before has left.
         assert self.tell_apart(skimmed, self.state(StateEntry("/s/.done-3", "7")))
         assert self.tell_apart(skimmed, self.state(without="/s/.b.tmp"))
         looked = Looks(frozenset(), frozenset({self.TEMPORARY}), frozenset(), frozenset({"/s"}))

@@ -484,7 +484,7 @@ def with_mechanism(mechanism: Mechanism) -> Named:
 
 
 @pytest.mark.parametrize("where", _WORK)
-def test_what_only_a_restored_life_reads_is_refused(where: str) -> None:
+def test_what_only_a_restored_incarnation_reads_is_refused(where: str) -> None:
     try:
         with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
             explore(with_mechanism(KeptForARecovery(where)), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)

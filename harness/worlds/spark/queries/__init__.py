@@ -1,1 +1,1 @@
-"""A query on Spark: its source, its drivers, one for each life, and its rows."""
+"""A query on Spark: its source, its drivers, one for each incarnation, and its rows."""

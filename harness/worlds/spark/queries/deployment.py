@@ -6,15 +6,15 @@ so that the next begins beside it, and lets it go on then; a run is over when bo
 
 A fault can also make the query fail: what it needs is out of reach, or refused. The references have shown by then that
 the query can do this input without failures, and so the rule is
-- a query that fails, or whose driver ends, in a life that a fault has touched, was made to fail by the fault: it is
-  started again, after a pause that grows while it keeps failing;
-- one that fails, or whose process ends, in a life that no fault has touched, after an earlier one that a fault has, is
-  started again too, as whoever runs it would; where it fails at the same batch so often that it is a crash loop, the
-  run has come to rest without having come to its end, and says so;
+- a query that fails, or whose driver ends, in an incarnation that a fault has touched, was made to fail by the fault:
+  it is started again, after a pause that grows while it keeps failing;
+- one that fails, or whose process ends, in an incarnation that no fault has touched, after an earlier one that a fault
+  has, is started again too, as whoever runs it would; where it fails at the same batch so often that it is a crash
+  loop, the run has come to rest without having come to its end, and says so;
 - one that gives no sign of work for longer than the run allows has stalled, and the run is given up;
 - one that fails before any fault has struck is wrong itself (InvalidOperator), or was ended by what the harness is
   answerable for (OwnFailure).
-A fault touches a life if it was in force at any moment of it, from the launch of the driver on.
+A fault touches an incarnation if it was in force at any moment of it, from the launch of the driver on.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
 
 @dataclass(eq=False)
 class _Zombie:
-    """A life that was frozen, so that its successor begins beside it."""
+    """An incarnation that was frozen, so that its successor begins beside it."""
 
-    life: DriverIncarnation
+    driver: DriverIncarnation
     committed: int
     """The last batch that was in the commit log then."""
     wake: Callable[[], None]
@@ -117,13 +117,13 @@ class QueryDeployment:
         self._batches = subject.batches(run.scenario.workload)
         self._references: DriverIncarnation | None = None
         """None: they were made before the run."""
-        self._lives: dict[int, DriverIncarnation] = {}
+        self._drivers: dict[int, DriverIncarnation] = {}
         """Of the judged driver, by incarnation; those that stand by are among them."""
         self._most_standbys = standbys(run.scenario, processes.workers)
         self._standbys: list[DriverIncarnation] = []
         """In the order in which they are to begin."""
         self._stand_by = True
-        """Whether a life can stand by: none has failed to."""
+        """Whether any can stand by: none has failed to."""
         self._zombies: list[_Zombie] = []
         self._all_gone = asyncio.Event()
         """No zombie is there any more."""
@@ -185,7 +185,7 @@ class QueryDeployment:
             self.server.call(self._note_references())
         else:
             self._run_references()
-        wait_until(self._watched(lambda: self._life.ready), READY_SECONDS, "the driver to come up")
+        wait_until(self._watched(lambda: self._judged.ready), READY_SECONDS, "the driver to come up")
 
     def _run_references(self) -> None:
         self._references = DriverIncarnation(1, REFERENCE_DRIVER, time.monotonic_ns())
@@ -237,7 +237,7 @@ class QueryDeployment:
         if self._is_over():
             return "nothing"
         if self._left() and (self.has_ended() or self._finishing == self._incarnation):
-            left = ", ".join(f"{DRIVER}#{zombie.life.incarnation}" for zombie in self._left())
+            left = ", ".join(f"{DRIVER}#{zombie.driver.incarnation}" for zombie in self._left())
             return f"{left}, which was frozen for a while, has not ended"
         rows, last = self._positions.get(SINK, 0), committed(self._checkpoint)
         done = "no batch was" if last < 0 else f"batch {last} was the last to be"
@@ -246,8 +246,8 @@ class QueryDeployment:
         if self._failures.given_up:
             return f"{text}; the query failed again when no fault disturbed it any more: {self._failures.given_up}"
         silent = self._signs.silent()
-        life = self._lives.get(self._incarnation)
-        where = "" if life is None else still_running(self._launcher.plan_of(life), life.pid, silent)
+        driver = self._drivers.get(self._incarnation)
+        where = "" if driver is None else still_running(self._launcher.plan_of(driver), driver.pid, silent)
         text += where or f"; it gave no sign of work for {silent:.0f} s"
         failures = self._failures.under_faults
         if failures:
@@ -267,9 +267,9 @@ class QueryDeployment:
         self.server.call(self._relay.close())
 
     @property
-    def _life(self) -> DriverIncarnation:
+    def _judged(self) -> DriverIncarnation:
         """The judged one."""
-        return self._lives[self._incarnation]
+        return self._drivers[self._incarnation]
 
     def has_ended(self) -> bool:
         return self._ended.get(DRIVER) == self._incarnation
@@ -291,23 +291,24 @@ class QueryDeployment:
             if references is None:
                 self._tend()
             elif references.over and not condition():
-                raise ended_by_itself(references.driver, self.server, self._query.without_secrets)
+                raise ended_by_itself(references.started_process, self.server, self._query.without_secrets)
 
         return watched(condition, self.server, self._processes, show, tend)
 
-    # Lives
+    # Incarnations
 
     def _tend(self) -> None:
-        """Let a life that a fault has taken be followed by the next, once everything that it said has been heard."""
+        """Let an incarnation that a fault has taken be followed by the next, once everything that it said has been
+        heard."""
         self._tend_zombies()
         self._tend_standbys()
-        life = self._life
-        frozen = any(zombie.life is life for zombie in self._zombies)
-        if not frozen and (not life.over or self.has_ended() or self._failures.given_up):
+        driver = self._judged
+        frozen = any(zombie.driver is driver for zombie in self._zombies)
+        if not frozen and (not driver.over or self.has_ended() or self._failures.given_up):
             return
         if not self._down:
             if not self.server.call(self._lost()) and not self.server.call(self._ended_by_itself()):
-                raise ended_by_itself(life.driver, self.server, self._query.without_secrets)
+                raise ended_by_itself(driver.started_process, self.server, self._query.without_secrets)
             if self._failures.given_up:
                 return
             self._down = True
@@ -327,27 +328,27 @@ class QueryDeployment:
             self._dismiss(0)
 
     async def _lost(self) -> bool:
-        """Whether a fault has touched the life that is over, or it has said how it failed."""
+        """Whether a fault has touched the incarnation that is over, or it has said how it failed."""
         known = self._touched() or self._failures.in_this_incarnation
         if known:
-            self.server.node_seen(self._life.node, False, time.monotonic_ns())
+            self.server.node_seen(self._judged.node, False, time.monotonic_ns())
         return known
 
     async def _ended_by_itself(self) -> bool:
-        """Whether the life that is over, which nobody has touched and which said nothing of why, counts as one that
-        failed: code of the user's can end its process. What ends one from outside is the machine's."""
-        status = self._life.driver.poll()
+        """Whether the incarnation that is over, which nobody has touched and which said nothing of why, counts as one
+        that failed: code of the user's can end its process. What ends one from outside is the machine's."""
+        status = self._judged.started_process.poll()
         outside = status in (-signal.SIGKILL, -signal.SIGTERM)
-        if outside or not self._life.ready or self.server.failure is not None or not self.server.disturbed_since(0):
+        if outside or not self._judged.ready or self.server.failure is not None or not self.server.disturbed_since(0):
             return False
-        end = self._query.without_secrets(log_tail(self._life.driver.stderr))
+        end = self._query.without_secrets(log_tail(self._judged.started_process.stderr))
         said = f"query {self._query.name!r}: its process ended with status {status}; its log ends:\n{end}"
         self._hear_failure(True, InvalidOperator(said))
-        self.server.node_seen(self._life.node, False, time.monotonic_ns())
+        self.server.node_seen(self._judged.node, False, time.monotonic_ns())
         return True
 
     def _touched(self) -> bool:
-        """A life beside which a zombie has run was touched by what has made that."""
+        """An incarnation beside which a zombie has run was touched by what has made that."""
         zombies = (zombie.gone for zombie in self._zombies)
         beside = any(gone is None or gone >= self._launched for gone in zombies)
         return beside or self.server.disturbed_since(self._launched)
@@ -356,63 +357,63 @@ class QueryDeployment:
         """Start the judged driver, as its next incarnation."""
         number, now = self._incarnation + 1, time.monotonic_ns()
         # The place of one that is gone is free.
-        taken = any(life.node == DRIVER and life.runs for life in self._lives.values())
-        life = DriverIncarnation(number, f"{DRIVER}-{number}" if taken else DRIVER, now)
+        taken = any(driver.node == DRIVER and driver.runs for driver in self._drivers.values())
+        driver = DriverIncarnation(number, f"{DRIVER}-{number}" if taken else DRIVER, now)
         if self._started:
-            life.go.set()
+            driver.go.set()
         # First it is known, then it is started: it can speak at once.
-        self._become(life, now)
-        self._launcher.start_incarnation(life, stands_by=False)
+        self._become(driver, now)
+        self._launcher.start_incarnation(driver, stands_by=False)
 
-    def _become(self, life: DriverIncarnation, when: int) -> None:
-        """From now on this life is the judged one."""
-        self._lives[life.incarnation] = life
+    def _become(self, driver: DriverIncarnation, when: int) -> None:
+        """From now on this incarnation is the judged one."""
+        self._drivers[driver.incarnation] = driver
         self._down = False
         self._failures.begin_incarnation()
         self._launched = when
-        self._incarnation = life.incarnation
+        self._incarnation = driver.incarnation
 
-    async def _take_over(self, life: DriverIncarnation) -> None:
+    async def _take_over(self, driver: DriverIncarnation) -> None:
         """One that stands by is told to begin."""
         now = time.monotonic_ns()
-        self._become(life, now)
-        self._see_begin(life.node, Begun(DRIVER, 0, life.incarnation, now))
-        life.go.set()
+        self._become(driver, now)
+        self._see_begin(driver.node, Begun(DRIVER, 0, driver.incarnation, now))
+        driver.go.set()
 
     def _tend_standbys(self) -> None:
-        for place, life in enumerate(self._standbys):
-            if life.failed or not life.runs:
+        for place, driver in enumerate(self._standbys):
+            if driver.failed or not driver.runs:
                 self._stand_by = False
                 self._dismiss(place)
                 return
         wanted = min(self._most_standbys, successions(self.server.pending)) if self._stand_by else 0
         if len(self._standbys) < wanted and not self._left() and not self.has_ended() and not self._down:
             number = self._incarnation + len(self._standbys) + 1
-            life = DriverIncarnation(number, f"{DRIVER}-{number}", time.monotonic_ns())
-            self._lives[number] = life
-            self._standbys.append(life)
-            self._launcher.start_incarnation(life, stands_by=True)
+            driver = DriverIncarnation(number, f"{DRIVER}-{number}", time.monotonic_ns())
+            self._drivers[number] = driver
+            self._standbys.append(driver)
+            self._launcher.start_incarnation(driver, stands_by=True)
 
     def _dismiss(self, place: int) -> None:
         """End those that stand by, from this one on: their numbers are to be had again."""
-        for life in self._standbys[place:]:
-            self._processes.kill_node(life.node)
-            del self._lives[life.incarnation]
-            self.server.call(_released(life))
+        for driver in self._standbys[place:]:
+            self._processes.kill_node(driver.node)
+            del self._drivers[driver.incarnation]
+            self.server.call(_released(driver))
         del self._standbys[place:]
 
-    # Two lives at once
+    # Two incarnations at once
 
     def freeze(self, wake: Callable[[], None]) -> Callable[[Proof], Proof]:
-        """The judged life was frozen; `wake` lets it go on."""
-        zombie = _Zombie(self._life, committed(self._checkpoint), wake)
+        """The judged incarnation was frozen; `wake` lets it go on."""
+        zombie = _Zombie(self._judged, committed(self._checkpoint), wake)
         self._zombies.append(zombie)
         self._all_gone.clear()
         return partial(self._woken, zombie)
 
     def _woken(self, zombie: _Zombie, seen: Proof) -> Proof:
         zombie.woken = time.monotonic_ns()
-        begun = self._incarnation > zombie.life.incarnation and self._life.ready
+        begun = self._incarnation > zombie.driver.incarnation and self._judged.ready
         how = "had committed a batch" if self._has_committed_since(zombie) else "was at its end"
         how = how if begun else "had not begun"
         return Proof(seen.count if begun else 0, f"{seen.what}, and let go on when {DRIVER}#{self._incarnation} {how}")
@@ -423,7 +424,7 @@ class QueryDeployment:
     def _tend_zombies(self) -> None:
         at_its_end = self._finishing == self._incarnation or self.has_ended()
         for zombie in self._left():
-            followed = self._incarnation > zombie.life.incarnation and self._life.ready
+            followed = self._incarnation > zombie.driver.incarnation and self._judged.ready
             if zombie.woken is None:
                 if followed and (at_its_end or self._has_committed_since(zombie)):
                     self.server.call(_called(zombie.wake))
@@ -432,10 +433,10 @@ class QueryDeployment:
                         READY_SECONDS,
                         "a frozen driver to go on",
                     )
-            elif zombie.life.over:
+            elif zombie.driver.over:
                 zombie.gone = time.monotonic_ns()
-            elif zombie.life.runs and at_its_end and zombie.had_its_time:
-                self._processes.kill_node(zombie.life.node)
+            elif zombie.driver.runs and at_its_end and zombie.had_its_time:
+                self._processes.kill_node(zombie.driver.node)
         if self._zombies and not self._all_gone.is_set():
             self.server.call(self._look_who_is_left())
 
@@ -450,27 +451,27 @@ class QueryDeployment:
         for batch in self._batches:
             self.server.note(Offered(SOURCE, batch))
         self._started = True
-        self._life.go.set()
+        self._judged.go.set()
 
     async def _hear_driver(
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         judged = greeting.node != REFERENCE_DRIVER
-        life = self._lives.get(greeting.incarnation) if judged else self._references
-        if life is not None:
-            life.conversations += 1
+        driver = self._drivers.get(greeting.incarnation) if judged else self._references
+        if driver is not None:
+            driver.conversations += 1
         try:
             while (body := await read_frame(reader)) is not None:
-                if not await self._answer(greeting, life, decoded(_from_driver, body), writer):
+                if not await self._answer(greeting, driver, decoded(_from_driver, body), writer):
                     return
         finally:
-            if life is not None:
-                life.conversations -= 1
+            if driver is not None:
+                driver.conversations -= 1
 
     async def _answer(
         self,
         greeting: Greeting,
-        life: DriverIncarnation | None,
+        driver: DriverIncarnation | None,
         message: Record | Begun | Arrived | Failed | Finishing | SparkRuns,
         writer: asyncio.StreamWriter,
     ) -> bool:
@@ -478,19 +479,19 @@ class QueryDeployment:
         if isinstance(message, SparkRuns):
             self._see_spark(message)
             return True
-        if life is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
-            life.ready = True
-            await life.go.wait()
+        if driver is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
+            driver.ready = True
+            await driver.go.wait()
         if greeting.node == REFERENCE_DRIVER or greeting.incarnation == self._incarnation:
             await self._heard(greeting, message, writer)
             return True
-        if life is not None and life in self._standbys:
+        if driver is not None and driver in self._standbys:
             # It says that it is there, which nobody answers; or why it cannot stand by.
             if isinstance(message, Failed):
-                life.failed = message.message
+                driver.failed = message.message
                 writer.write(frame(Go()))
             return True
-        zombie = next((one for one in self._zombies if one.life is life), None)
+        zombie = next((one for one in self._zombies if one.driver is driver), None)
         if zombie is not None and isinstance(message, Arrived | Finishing):
             # What Spark, and a sink of the user's, make of it is what is to be seen.
             writer.write(frame(Go()))
@@ -531,7 +532,7 @@ class QueryDeployment:
                 self._see_batch(sink)
                 self.server.note(message)
             case Kept() if judged:
-                # A life that does not come to its end is followed by one that reads it again.
+                # An incarnation that does not come to its end is followed by one that reads it again.
                 self._kept = message
             case Ended() if judged and self._kept is not None:
                 self.server.note(self._kept)
@@ -560,15 +561,15 @@ class QueryDeployment:
         self.server.placed(node, message)
 
     async def _held(self, held: HeldPoint) -> None:
-        """A thread waits at a point inside Spark, in a task or in the user's code. Those of a life that is not the
-        judged one, as it stands by or was replaced, go on."""
+        """A thread waits at a point inside Spark, in a task or in the user's code. Those of an incarnation that is not
+        the judged one, as it stands by or was replaced, go on."""
         node = self._processes.node_of(held.pid, held.peer[0])
         if held.incarnation != self._incarnation or node is None:
             return
         batch, slash, rest = held.key.partition("/")
         if batch == "?":
             batch = self.batch()
-        actor = held.actor or (DRIVER if node == self._life.node else TASK)
+        actor = held.actor or (DRIVER if node == self._judged.node else TASK)
         self._held_on = node
         try:
             self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)
@@ -582,11 +583,11 @@ class QueryDeployment:
         return str(max(0, last_planned_batch(self._checkpoint)))
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
-        """Those of a life that is not the judged one go unheard, as it stands by or was replaced."""
+        """Those of an incarnation that is not the judged one go unheard, as it stands by or was replaced."""
         node = self._processes.node_of(pid, address)
         if incarnation != self._incarnation or node is None:
             return None
-        return Sender(node, DRIVER if node == self._life.node else TASK, incarnation)
+        return Sender(node, DRIVER if node == self._judged.node else TASK, incarnation)
 
     def arrived(self, held: HeldMessage) -> Fate:
         sender = held.sender
@@ -641,8 +642,8 @@ class QueryDeployment:
     # Faults
 
     def _arm(self, striking: Striking) -> ClusterMachines:
-        life = self._lives.get(self._incarnation)
-        node_of = {DRIVER: DRIVER if life is None else life.node}
+        driver = self._drivers.get(self._incarnation)
+        node_of = {DRIVER: DRIVER if driver is None else driver.node}
         if self._held_on and self._held_on != node_of[DRIVER]:
             node_of[TASK] = self._held_on
         return QueryMachines(self._processes, node_of, self, striking)
@@ -653,5 +654,5 @@ async def _called(do: Callable[[], None]) -> None:
     do()
 
 
-async def _released(life: DriverIncarnation) -> None:
-    life.go.set()
+async def _released(driver: DriverIncarnation) -> None:
+    driver.go.set()

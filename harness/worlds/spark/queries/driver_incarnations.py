@@ -1,8 +1,8 @@
-"""The drivers of a query's run: the reference's, and one for each life of the judged query.
+"""The drivers of a query's run: the references', and one for each incarnation of the judged query.
 
-A life can stand by: its session is up, and has run the query's first batch from a checkpoint that is thrown away,
-before it is needed. Then a process that knows nothing of that waits to be told to begin, and looks at the checkpoint
-only then.
+An incarnation can stand by: its session is up, and has run the query's first batch from a checkpoint that is thrown
+away, before it is needed. Then a process that knows nothing of that waits to be told to begin, and looks at the
+checkpoint only then.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DriverIncarnation:
     """Connections of its that have not been heard to their end."""
 
     @property
-    def driver(self) -> Driver:
+    def started_process(self) -> Driver:
         assert self.process is not None, f"incarnation {self.incarnation} was not started"
         return self.process
 
@@ -152,22 +152,22 @@ class Launcher:
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
-    def start_references(self, life: DriverIncarnation) -> None:
-        runs = tuple(self._run_of(life.node, actor, actor, life.incarnation) for actor in REFERENCES)
-        life.process = self._start(self._plan(life.node, life.incarnation, runs), watched=False)
+    def start_references(self, driver: DriverIncarnation) -> None:
+        runs = tuple(self._run_of(driver.node, actor, actor, driver.incarnation) for actor in REFERENCES)
+        driver.process = self._start(self._plan(driver.node, driver.incarnation, runs), watched=False)
 
-    def start_incarnation(self, life: DriverIncarnation, stands_by: bool) -> None:
+    def start_incarnation(self, driver: DriverIncarnation, stands_by: bool) -> None:
         """Start the judged driver's next incarnation, which waits to be told to begin."""
-        node, incarnation = life.node, life.incarnation
+        node, incarnation = driver.node, driver.incarnation
         armed = None if self._run.passed is not None else self._server.armed
         run = self._run_of(node, DRIVER, SINK, incarnation, armed)
-        # Each life has a way to the stores of its own, by which it is known.
+        # Each incarnation has a way to the stores of its own, by which it is known.
         stores = self._server.call(self._relay.open(incarnation, run.folders.label))
         run = replace(run, folders=replace(run.folders, stores=stores))
         plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
         if stands_by:
             plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
-        life.process = self._start(plan, watched=True)
+        driver.process = self._start(plan, watched=True)
 
     def _warm_up(self, node: str, incarnation: int) -> QueryRun | None:
         """None where it would leave something outside of its folders."""
@@ -178,8 +178,8 @@ class Launcher:
         run = self._run_of(node, label, "", incarnation, batches=1)
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
 
-    def plan_of(self, life: DriverIncarnation) -> Path:
-        return self._nodes.scratch / f"{life.node}.{life.incarnation}.pickle"
+    def plan_of(self, driver: DriverIncarnation) -> Path:
+        return self._nodes.scratch / f"{driver.node}.{driver.incarnation}.pickle"
 
     def folders(self, actor: str) -> RunFolders:
         return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)

@@ -28,7 +28,7 @@ class QueryRun:
     waits: bool = False
     """Whether it begins only when the harness says go."""
     asks_to_read: bool = False
-    """Whether another life of the query may still write when it has come to its end."""
+    """Whether another incarnation of the query may still write when it has come to its end."""
     stores_aside: Mapping[str, str] = field(default_factory=dict)
     """Where the stores outside are reached by what is no part of the query: their reset, and its reader."""
     as_batch: bool = False

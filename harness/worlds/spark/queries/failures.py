@@ -1,7 +1,7 @@
-"""How a query has failed, life after life, and what follows from it.
+"""How a query has failed, incarnation after incarnation, and what follows from it.
 
-One that fails in a life that a fault has touched was made to fail by it. One that fails at the same batch so often, in
-lives that no fault has touched, is in a crash loop, and is given up.
+One that fails in an incarnation that a fault has touched was made to fail by it. One that fails at the same batch so
+often, in incarnations that no fault has touched, is in a crash loop, and is given up.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class QueryFailures:
 
     def __init__(self) -> None:
         self.in_this_incarnation = False
-        """Whether the query has failed in its newest life."""
+        """Whether the query has failed in its newest incarnation."""
         self.under_faults: list[str] = []
         """Why, without having delivered anything in between."""
         self.given_up = ""
         """Why the query does not recover."""
         self._loop: list[IncarnationFailed] = []
-        """How it failed at one batch in its last lives, which no fault has touched."""
+        """How it failed at one batch in its last incarnations, which no fault has touched."""
 
     @property
     def pause(self) -> float:
@@ -45,7 +45,7 @@ class QueryFailures:
         self.under_faults.clear()
 
     def add_touched(self, message: str) -> None:
-        """In a life that a fault has touched."""
+        """In an incarnation that a fault has touched."""
         self.in_this_incarnation = True
         self.under_faults.append(message)
         self._loop.clear()

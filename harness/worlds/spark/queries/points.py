@@ -1,7 +1,7 @@
 """The crash points of a query that a run watches: inside Spark, in its tasks and in the user's code.
 
-Each life of the judged driver has a script of its own, for driver and executors alike, which names the life. What they
-announce comes to the run server's loop, beside what the harness's own source and sink say.
+Each incarnation of the judged driver has a script of its own, for driver and executors alike, which names the
+incarnation. What they announce comes to the run server's loop, beside what the harness's own source and sink say.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class PointWatch:
             await self._listener.close()
 
     def settings(self, node: str, incarnation: int, given: Mapping[str, str]) -> dict[str, str]:
-        """Spark's, for a life of the query. Raises StorageFailed."""
+        """Spark's, for an incarnation of the query. Raises StorageFailed."""
         found: dict[str, str] = {}
         if self._points or self._own:
             known = self._points & {hook.point for hook in self._spark.hooks}
@@ -150,7 +150,7 @@ class PointWatch:
         return found
 
     def environment(self, node: str, incarnation: int) -> dict[str, str]:
-        """Of a driver, for a life of the query. Raises StorageFailed."""
+        """Of a driver, for an incarnation of the query. Raises StorageFailed."""
         if not self._of_the_user:
             return {}
         points = points_environment(self._place, self._token, node, incarnation)

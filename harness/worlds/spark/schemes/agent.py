@@ -132,7 +132,7 @@ class NodeAgent:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
-    # Life
+    # Life cycle
 
     async def listen(self, address: str) -> Endpoint:
         """Take links from now on. Returns where."""

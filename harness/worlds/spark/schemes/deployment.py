@@ -114,7 +114,7 @@ class SchemeDeployment:
         self._in_step: set[tuple[str, int]] = set()
         self._dead: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that are known to have gone with their nodes."""
-        self._lives: dict[str, tuple[str, int]] = {}
+        self._newest: dict[str, tuple[str, int]] = {}
         """Replica -> its slice, and its newest incarnation."""
         self._node_of: dict[str, str] = {}
         """Replica -> where its newest incarnation was started, unless that is known to have gone."""
@@ -195,7 +195,7 @@ class SchemeDeployment:
             self._watched(self._is_up),
             READY_SECONDS,
             "every replica of every slice to run on a node",
-            lambda: f"running: {', '.join(sorted(self._lives)) or 'none'}",
+            lambda: f"running: {', '.join(sorted(self._newest)) or 'none'}",
         )
 
     def start(self) -> None:
@@ -274,8 +274,8 @@ class SchemeDeployment:
 
     def _behind(self) -> tuple[tuple[str, int], ...]:
         """Those that run and are not in step."""
-        behind = set(self._lives.values()) - self._dead - self._in_step
-        return tuple(sorted(life for life in behind if life[0] not in self._leaders))
+        behind = set(self._newest.values()) - self._dead - self._in_step
+        return tuple(sorted(one for one in behind if one[0] not in self._leaders))
 
     def _keeping_silent(self) -> dict[str, set[int]]:
         """Those that process and do not speak."""
@@ -405,8 +405,8 @@ class SchemeDeployment:
 
     def _begun(self, node: str, message: Begun) -> None:
         name = self._names[message.slice, message.incarnation] = replica_name(message.slice, message.replica)
-        if message.incarnation >= self._lives.get(name, ("", 0))[1]:
-            self._lives[name] = message.slice, message.incarnation
+        if message.incarnation >= self._newest.get(name, ("", 0))[1]:
+            self._newest[name] = message.slice, message.incarnation
             self._node_of[name] = node
 
     def _name_of(self, slice_id: str, incarnation: int) -> str:
@@ -438,7 +438,7 @@ class SchemeDeployment:
 
     def _bury_all(self, replicas: Iterable[str]) -> None:
         for name in replicas:
-            self._bury(*self._lives[name])
+            self._bury(*self._newest[name])
             # Until it begins again it runs nowhere, whatever comes up where it ran.
             self._node_of.pop(name, None)
 

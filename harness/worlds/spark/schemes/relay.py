@@ -67,9 +67,9 @@ class Break:
 class _Link:
     """One link, on its two connections."""
 
-    def __init__(self, ends: tuple[str, str], lives: set[tuple[str, int]]) -> None:
+    def __init__(self, ends: tuple[str, str], incarnations: set[tuple[str, int]]) -> None:
         self.dialler, self.dialled = ends
-        self.lives = lives
+        self.incarnations = incarnations
         self.writers: list[asyncio.StreamWriter] = []
         self.passages: dict[tuple[str, str], Passage] = {}
         """(sender, receiver) -> what is inside the proxy; none without a proxy."""
@@ -130,7 +130,7 @@ class LinkRelay:
         """It is gone: what it has sent, and is held, gets through no more."""
         self._places.pop((slice_id, incarnation), None)
         for link in list(self._links):
-            if (slice_id, incarnation) in link.lives and self._is_cut(link):
+            if (slice_id, incarnation) in link.incarnations and self._is_cut(link):
                 link.reset()
 
     # Faults

@@ -285,8 +285,8 @@ def test_the_death_of_the_driver_is_that_of_all_slices(scheme: str, tmp_path: Pa
     ]
     assert {entry.actor for entry in after if isinstance(entry, Placed)} == set(subject.actors)
     started = [s.record for s in finished.history.records if isinstance(s.record, Started)]
-    lives = [(one.slice, one.incarnation) for one in started]
-    assert len(set(lives)) == len(lives), "no number is given out twice"
+    incarnations = [(one.slice, one.incarnation) for one in started]
+    assert len(set(incarnations)) == len(incarnations), "no number is given out twice"
 
 
 def test_a_driver_that_was_paused_takes_nobody_for_lost_for_its_own_silence(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_a_replaced_driver_is_not_heard(tmp_path: Path) -> None:
 @contextmanager
 def told_that_it_failed(tmp_path: Path, *faults: Fault, cleanly: bool = False) -> Iterator[QueryDeployment]:
     """A deployment whose driver says that the query has failed: after these faults have struck, and where that is
-    asked for in a life that began after them."""
+    asked for in an incarnation that began after them."""
     recorder = MemoryRecorder()
     run = Run("test", scenario(*faults), 1, recorder, Registry().faults, tmp_path)
     deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
@@ -312,7 +312,7 @@ def test_a_query_that_fails_before_any_fault_is_wrong_itself(tmp_path: Path) -> 
         assert str(deployment.server.failure) == "query 'q' failed: boo"
 
 
-def test_a_query_that_fails_in_a_life_that_a_fault_has_touched_is_not_blamed(tmp_path: Path) -> None:
+def test_a_query_that_fails_in_an_incarnation_that_a_fault_has_touched_is_not_blamed(tmp_path: Path) -> None:
     with told_that_it_failed(tmp_path, crash("node-0").after(ms(1))) as deployment:
         assert deployment.server.failure is None
         assert deployment.waiting_for().endswith("under faults the query failed 1 times, last: query 'q' failed: boo")
@@ -384,7 +384,7 @@ def test_a_process_that_ends_by_itself_after_a_fault_is_a_query_that_failed(
         server.start_timers()
         wait_until(lambda: len(recorder.timeline) == len(faults), 5, "the faults to strike")
         deployment._launched = time.monotonic_ns()
-        deployment._lives[0] = DriverIncarnation(0, "driver", 0, cast(Driver, EndedDriver(status, log)), ready=ready)
+        deployment._drivers[0] = DriverIncarnation(0, "driver", 0, cast(Driver, EndedDriver(status, log)), ready=ready)
         assert server.call(deployment._ended_by_itself()) is failed
         assert server.failure is None
     failures = [entry for entry in recorder.timeline if isinstance(entry, IncarnationFailed)]
@@ -397,7 +397,7 @@ def test_a_run_is_given_up_when_the_query_gives_no_sign_for_as_long_as_it_may(tm
     run = Run("test", scenario(), 1, recorder, {}, tmp_path, patience=ms(50))
     deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
     with deployment.server:
-        deployment._lives[0] = DriverIncarnation(
+        deployment._drivers[0] = DriverIncarnation(
             0, "driver", 0, cast(Driver, EndedDriver(0, tmp_path)), conversations=1
         )
         assert not deployment.drained(seconds(60))

@@ -210,7 +210,7 @@ class Killed:
 
 @dataclass
 class Cluster:
-    """A deployment that has two lives, and a cluster that notes what is done to it."""
+    """A deployment that has two incarnations, and a cluster that notes what is done to it."""
 
     deployment: QueryDeployment
     recorder: MemoryRecorder
@@ -267,7 +267,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> 
     monkeypatch.setattr(processes, "stop_node", stop)
     monkeypatch.setattr(processes, "resume", lambda stopped: made.done.append("resume"))
     for number, node in ((2, "driver-2"), (1, "driver")):
-        deployment._lives[number] = DriverIncarnation(number, node, 0, DriverStub(), ready=True)
+        deployment._drivers[number] = DriverIncarnation(number, node, 0, DriverStub(), ready=True)
         deployment._incarnation = number
     with deployment.server as server:
         server.call(deployment._watch.listen(server.token, deployment._held))
@@ -305,9 +305,9 @@ def test_a_driver_dies_while_a_task_is_held(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     "line",
     ["driver-2 2 22 after offset-log 1", "driver 1 44 after offset-log 1"],
-    ids=["a life that stands by", "a process that has gone"],
+    ids=["an incarnation that stands by", "a process that has gone"],
 )
-def test_who_is_not_the_judged_life_goes_on(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_not_the_judged_incarnation_goes_on(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch, crash("driver").at(batch(1).offset_logged)) as spark:
         assert spark.announce(line) == b"g"
         assert spark.announce("driver 1 11 after offset-log 1", token="another") == b""
@@ -355,7 +355,9 @@ def test_a_driver_is_heard_before_whoever_starts_it_has_come_back(
     assert not [one for one in recorder.records if isinstance(one.record, Refused)]
 
 
-def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_is_kept_once_by_the_incarnation_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with cluster(tmp_path, monkeypatch) as spark:
         driver = spark.speak("driver", 1)
         driver.send(Kept("driver", 1, {"a": 1}))
@@ -371,8 +373,8 @@ def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkey
 def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch) as spark:
         deployment = spark.deployment
-        first = deployment._lives[1]
-        heir = deployment._lives[2]
+        first = deployment._drivers[1]
+        heir = deployment._drivers[2]
         heir.ready = False
         deployment._standbys.append(heir)
         second = spark.speak("driver-2", 2)
@@ -384,16 +386,16 @@ def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monke
             second.receive()
         second._socket.settimeout(5)
 
-        assert isinstance(first.driver, DriverStub)
-        first.driver.status = -9
+        assert isinstance(first.started_process, DriverStub)
+        first.started_process.status = -9
         deployment.server._spans[0] = _Span(time.monotonic_ns())
         deployment._tend()
         assert second.receive() is not None
         second.send(Started("driver", 2, (1, 4), 5))
         wait_until(lambda: spark.recorder.records, 5, "the second to be heard")
     assert [stamped.record for stamped in spark.recorder.records] == [Started("driver", 2, (1, 4), 5)]
-    lives = [entry for entry in spark.recorder.timeline if isinstance(entry, NodeGone | NodeUp | Placed)]
-    assert [(type(entry), entry.node) for entry in lives] == [
+    seen = [entry for entry in spark.recorder.timeline if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [(type(entry), entry.node) for entry in seen] == [
         (NodeGone, "driver"),
         (NodeUp, "driver-2"),
         (Placed, "driver-2"),
@@ -403,7 +405,7 @@ def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monke
 def test_one_that_cannot_stand_by_is_replaced_by_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch) as spark:
         deployment = spark.deployment
-        deployment._standbys.append(deployment._lives[2])
+        deployment._standbys.append(deployment._drivers[2])
         second = spark.speak("driver-2", 2)
         second.send(Failed("InvalidOperator", "query 'q' failed: boo"))
         assert second.receive() is not None
@@ -438,10 +440,10 @@ def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: 
         assert first.receive() is None
         deployment._tend_zombies()
         assert spark.done[-1] == "kill driver", "what was refused has nothing more to say"
-        driver = deployment._lives[1].driver
+        driver = deployment._drivers[1].started_process
         assert isinstance(driver, DriverStub)
         driver.status = -9
-        wait_until(lambda: deployment._lives[1].conversations == 0, 5, "the first to be heard to its end")
+        wait_until(lambda: deployment._drivers[1].conversations == 0, 5, "the first to be heard to its end")
         deployment._tend_zombies()
         assert second.receive() is not None
         second.send(Ended("driver", 2, {}))
