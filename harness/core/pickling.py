@@ -89,25 +89,26 @@ def modules_only_here() -> list[ModuleType]:
     return list({id(module): module for name, module in _not_installed() if not _is_found(name, module)}.values())
 
 
-@cache
-def _real_path(path: str) -> str:
-    """Where a file of a loaded module lies; kept, since every life of a driver asks for that of every module."""
-    return os.path.realpath(path)
-
-
 def _not_installed() -> list[tuple[str, ModuleType]]:
-    installed = tuple(
-        {_real_path(path) + os.sep for path in (*sysconfig.get_paths().values(), *site.getsitepackages())}
-    )
     ours = __name__.partition(".")[0]
     return [
         (name, module)
         for name, module in list(sys.modules.items())
-        if (file := getattr(module, "__file__", None))
-        and f"{os.sep}site-packages{os.sep}" not in file
-        and name.partition(".")[0] != ours
-        and not _real_path(file).startswith(installed)
+        if (file := getattr(module, "__file__", None)) and name.partition(".")[0] != ours and not _is_installed(file)
     ]
+
+
+@cache
+def _is_installed(file: str) -> bool:
+    """Whether a module's file came with Python or with a package. Kept, since each attempt of a query's driver asks this
+    of every module of the process."""
+    return f"{os.sep}site-packages{os.sep}" in file or os.path.realpath(file).startswith(_installed_below())
+
+
+@cache
+def _installed_below() -> tuple[str, ...]:
+    folders = {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    return tuple(sorted(os.path.realpath(folder) + os.sep for folder in folders))
 
 
 def _is_found(name: str, module: ModuleType) -> bool:
