@@ -72,7 +72,7 @@ class Shuttle:
         self.machines: dict[Life, Slice] = {}
         self.node_of: dict[Life, str] = {}
         self.records: list[Record] = []
-        self.in_step: set[Life] = set()
+        self.in_sync: set[Life] = set()
         self.steps = 0
         self._feed = Feed(lambda source: iter(batches[source]), 1, stretch)
         self._random = random
@@ -126,11 +126,11 @@ class Shuttle:
         self._reports.append(NodeJoined(node))
 
     def expendable(self, node: str) -> bool:
-        """Whether every slice has a replica in step elsewhere."""
+        """Whether every slice has a replica in sync elsewhere."""
         if node not in self.live:
             return False
         others = {
-            name for name, incarnation in self.in_step & self.machines.keys() if self.node_of[name, incarnation] != node
+            name for name, incarnation in self.in_sync & self.machines.keys() if self.node_of[name, incarnation] != node
         }
         return all(spec.role is not Role.OPERATOR or name in others for name, spec in self.specs.items())
 
@@ -199,7 +199,7 @@ class Shuttle:
                 case Withdraw(slice_id=slice_id, incarnation=incarnation):
                     self._withdraw(slice_id, incarnation)
                 case Trust(slice_id=slice_id, incarnation=incarnation):
-                    self.in_step.add((slice_id, incarnation))
+                    self.in_sync.add((slice_id, incarnation))
 
     def _start(self, place: PlaceSlice) -> None:
         life = place.slice_id, place.incarnation

@@ -47,13 +47,13 @@ class Reexecution:
     unexplained: Mapping[str, str]
     """Slice -> what the records say of it that, by the same records, cannot be. Under no slice: what they say of
     slices that are none."""
-    in_step: Mapping[str, frozenset[int]]
-    """Slice -> those of its incarnations that were in step; slices of which nothing is said are not there."""
+    in_sync: Mapping[str, frozenset[int]]
+    """Slice -> those of its incarnations that were in sync; slices of which nothing is said are not there."""
     openings: Sequence[Opening]
     merges: Mapping[str, Merge]
     """Slice with several channels -> the order in which it is to take them, where that is declared."""
     all_work: frozenset[str]
-    """The slices of which each replica in step processes events."""
+    """The slices of which each replica in sync processes events."""
     books: Mapping[str, Book]
     """Slice -> its records, in the order in which they were read."""
     times: Mapping[str, Sequence[int]]
@@ -137,7 +137,7 @@ class Reexecution:
         return {slice_id: tuple(_surviving(self, slice_id)) for slice_id in self.reruns}
 
     def survivors(self, slice_id: str) -> tuple[Rerun, ...]:
-        """The incarnations whose states are T: of each replica the last, if it was in step and alive at the end.
+        """The incarnations whose states are T: of each replica the last, if it was in sync and alive at the end.
 
         Where nothing is known of the end, the last of each.
         """
@@ -345,8 +345,8 @@ def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
         return
     last = {rerun.replica: number for number, rerun in sorted(reruns.items())}
     kept = reexecution.kept.get(slice_id, {})
-    in_step = reexecution.in_step.get(slice_id, reruns.keys())
-    alive = [number for number in sorted(last.values()) if number in kept and number in in_step]
+    in_sync = reexecution.in_sync.get(slice_id, reruns.keys())
+    alive = [number for number in sorted(last.values()) if number in kept and number in in_sync]
     for number in alive or sorted(last.values()):
         yield reruns[number]
 

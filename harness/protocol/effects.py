@@ -150,7 +150,7 @@ def noted(actor: str, record: Record) -> Note:
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """Tell the manager that you are in step with your peers, and could speak for your slice."""
+    """Tell the manager that you are in sync with your peers, and could speak for your slice."""
 
 
 class Pass(msgspec.Struct, frozen=True, gc=False):

@@ -22,7 +22,7 @@ class Speaking(StrEnum):
     ONE = "one"
     """The primary. Another is promoted when it is lost."""
     ALL = "all"
-    """All that are in step."""
+    """All that are in sync."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SliceUp:
 
 @dataclass(frozen=True)
 class SliceReady:
-    """It is in step with its peers, and could speak for its slice."""
+    """It is in sync with its peers, and could speak for its slice."""
 
     slice_id: str
     incarnation: int
@@ -132,7 +132,7 @@ class SayStopped:
 
 @dataclass(frozen=True)
 class Trust:
-    """From now on this incarnation counts as in step: if need be, it is the one that will be promoted. Put it on
+    """From now on this incarnation counts as in sync: if need be, it is the one that will be promoted. Put it on
     record."""
 
     slice_id: str
@@ -161,7 +161,7 @@ class Manager:
     the placement says; then the coordinators, each on the least loaded node.
 
     A replica of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
-    next to join. With a standby in step the first of these is promoted; without, the next to be placed founds its slice
+    next to join. With a standby in sync the first of these is promoted; without, the next to be placed founds its slice
     anew, from what the store has.
 
     Where slices restart together, the loss of one stops all of them. Then the coordinator that decides is asked from
@@ -239,7 +239,7 @@ class Manager:
 
     @property
     def behind(self) -> tuple[tuple[str, int], ...]:
-        """(slice, incarnation) of those that were placed and are not in step."""
+        """(slice, incarnation) of those that were placed and are not in sync."""
         return tuple((s, m.incarnation) for s, members in self._members.items() for m in members if not m.ready)
 
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
@@ -262,7 +262,7 @@ class Manager:
                     return []
                 member.up = True
                 member.speaks = member.speaks or member.initial
-                # A coordinator has no peer to be in step with.
+                # A coordinator has no peer to be in sync with.
                 member.ready = member.ready or slice_id in self._coordinators
                 return [
                     Announce(slice_id, incarnation, member.node, member.speaks),
@@ -296,7 +296,7 @@ class Manager:
         return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
 
     def _give_voice(self, slice_id: str) -> Iterator[ManagerEffect]:
-        """Where nobody speaks for a slice, and nobody is about to: promote the first that is in step; with none, the
+        """Where nobody speaks for a slice, and nobody is about to: promote the first that is in sync; with none, the
         first that is there, so that the slice goes on."""
         members = self._members[slice_id]
         if any(member.speaks or member.initial for member in members):

@@ -159,7 +159,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
 
     stamp: Stamp
     behind: tuple[tuple[str, int], ...] = ()
-    """(slice, incarnation) of those that run, and never got in step with their peers though no fault was in force."""
+    """(slice, incarnation) of those that run, and never got in sync with their peers though no fault was in force."""
 
 
 class IncarnationFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=True):

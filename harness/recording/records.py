@@ -49,8 +49,9 @@ class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
     next_seq: Natural
 
 
-class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
-    """From now on this replica could take over from the others of its slice without loss, and the manager knows it."""
+class InSync(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
+    """From now on this replica could take over from the others of its slice without loss, and the manager knows it. Its
+    tag is older than its name: runs are on record with it."""
 
     slice: str
     incarnation: Natural
@@ -265,7 +266,7 @@ Record = (
     Offered
     | Started
     | Restored
-    | InStep
+    | InSync
     | Promoted
     | Opened
     | Taken

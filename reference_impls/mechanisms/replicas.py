@@ -133,7 +133,7 @@ class _Replicas(AtWork, Keeper):
         self._askers: list[int] = []
         self._held: Checkpoint | None = None
         """The primary's last state, for when we are promoted."""
-        self._in_step = False
+        self._in_sync = False
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
         return dict.fromkeys(Replicas.messages, self._from_peer)
@@ -152,8 +152,8 @@ class _Replicas(AtWork, Keeper):
         self.machine.working = phase is _Phase.AT_WORK
 
     def _step_in(self) -> None:
-        if not self._in_step:
-            self._in_step = True
+        if not self._in_sync:
+            self._in_sync = True
             self.machine.ready()
 
     def _take_over(self, checkpoint: Checkpoint) -> None:
@@ -244,7 +244,7 @@ class _Replicas(AtWork, Keeper):
             self._phase is _Phase.STANDING_BY and self._standby is not Standby.LOADED
         )
         helpful = self._peers.difference(self._askers)
-        if not needs or self._in_step or self._asked is not None or not helpful:
+        if not needs or self._in_sync or self._asked is not None or not helpful:
             return
         if self.listens() and not self._hears_all:
             return

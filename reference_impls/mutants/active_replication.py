@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-never-in-step-again",
-        "a replica that returns gets in step again",
+        "a replica that returns gets in sync again",
         Anomaly.STALL,
         twisting(_active, twists.asks_nobody),
     ),

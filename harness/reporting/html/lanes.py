@@ -20,7 +20,7 @@ from ...recording.records import (
     CheckpointTaken,
     Decided,
     Delivered,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -58,7 +58,7 @@ class Sign(StrEnum):
     CRASH = "crash"
     FAILED = "failed"
     PROMOTED = "promoted"
-    IN_STEP = "in step"
+    IN_SYNC = "in sync"
     RESTORED = "restored"
     DECIDED = "decided"
     BATCH = "batch"
@@ -263,9 +263,9 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
         elif isinstance(record, Promoted):
             said = f"{record.slice}#{record.incarnation} speaks for its slice from now on"
             books[record.slice, record.incarnation].signs.append(LaneSign(Sign.PROMOTED, at, said))
-        elif isinstance(record, InStep):
-            said = f"{record.slice}#{record.incarnation} is in step"
-            books[record.slice, record.incarnation].signs.append(LaneSign(Sign.IN_STEP, at, said))
+        elif isinstance(record, InSync):
+            said = f"{record.slice}#{record.incarnation} is in sync"
+            books[record.slice, record.incarnation].signs.append(LaneSign(Sign.IN_SYNC, at, said))
         elif isinstance(record, Restored):
             of, number = record.checkpoint
             said = f"{record.slice}#{record.incarnation} takes over checkpoint {number} of #{of}"
@@ -285,7 +285,7 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
     return books
 
 
-_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InStep, Restored, Decided, Changed, Adopted)
+_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InSync, Restored, Decided, Changed, Adopted)
 
 
 def thinned(signs: Sequence[LaneSign]) -> Sequence[LaneSign]:

@@ -30,7 +30,7 @@ from ...recording.records import (
     Closed,
     Delivered,
     Fired,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -331,9 +331,9 @@ class _Diagram:
             case Promoted():
                 life = (what.slice, what.incarnation)
                 self._add(at, life, StepSign.WORD, f"{_said(life)} speaks for its slice from now on")
-            case InStep():
+            case InSync():
                 life = (what.slice, what.incarnation)
-                self._add(at, life, StepSign.WORD, f"{_said(life)} is in step")
+                self._add(at, life, StepSign.WORD, f"{_said(life)} is in sync")
             case Refused():
                 life = (what.slice, what.incarnation)
                 said = (
@@ -611,7 +611,7 @@ _SHOWN = (
     Fired,
     Opened,
     Promoted,
-    InStep,
+    InSync,
     Refused,
     Changed,
     Adopted,

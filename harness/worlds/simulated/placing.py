@@ -30,7 +30,7 @@ from ...protocol.starting import starting_point
 from ...protocol.stores import CheckpointStore, FencedOff
 from ...recording.history import Placed, Stamp
 from ...recording.recorder import Recorder
-from ...recording.records import InStep
+from ...recording.records import InSync
 from .event_queue import EventQueue
 from .freezing import NoteRecord
 from .node import HARNESS, WorldNode
@@ -93,7 +93,7 @@ class Placing:
                 case SayStopped(slice_id=slice_id, incarnation=incarnation, round=number):
                     self._later(self._options.control_delay, self.tell, slice_id, incarnation, Stopped(number))
                 case Trust(slice_id=slice_id, incarnation=incarnation):
-                    self._note(InStep(slice_id, incarnation))
+                    self._note(InSync(slice_id, incarnation))
 
     def start(self, node: WorldNode, life: int, place: PlaceSlice) -> None:
         """Start an incarnation on a node, unless that has gone on to another life."""

@@ -106,7 +106,7 @@ def test_what_was_taken_before_a_state_was_taken_over_counts_no_more_but_its_out
     made = Made(chain(Log(), Pass()), Numbering.CONTINUED, replicas=2)
     made.offer("a", 1, 2, 3, 4)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.start("op1", 1)
     made.take("op0", 1, "a", 1, 1, 3)
     made.take("op0", 2, "a", 1, 3, 3)
@@ -214,7 +214,7 @@ def test_an_incarnation_that_did_the_same_as_its_peer_is_not_executed_twice() ->
         made.offer("a", 1, 2, 3, 4)
         for name in ("op0", "op1"):
             made.start(name, 1)
-            made.start(name, 2, replica=1, in_step=False)
+            made.start(name, 2, replica=1, in_sync=False)
         made.take("op0", 1, "a", 1, 1, 2)
         made.checkpoint("op0", 1, 1)
         made.restore("op0", 2, (1, 1), 3)

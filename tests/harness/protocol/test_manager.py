@@ -110,8 +110,8 @@ class Observer:
                 assert chosen.node == effect.node
                 assert chosen in self.up
                 assert not self.speak[effect.slice_id]
-                in_step = [p for p in members.values() if p in self.up and p in self.ready]
-                assert chosen in in_step or not in_step, "who is in step comes first"
+                in_sync = [p for p in members.values() if p in self.up and p in self.ready]
+                assert chosen in in_sync or not in_sync, "who is in sync comes first"
                 self.speak[effect.slice_id].add(effect.incarnation)
             case Announce():
                 place = members[effect.incarnation]
@@ -164,7 +164,7 @@ def test_slices_without_a_node_wait_for_the_next_to_join() -> None:
     assert manager.on(NodeJoined("node-1")) == [PlaceSlice(name, 0, 2, "node-1", initial=True) for name in SLICES]
 
 
-def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by() -> None:
+def test_the_standby_in_sync_is_promoted_and_the_replica_that_returns_stands_by() -> None:
     manager = Manager(("count-0",), 3, replicas=3)
     for i in range(3):
         manager.on(NodeJoined(f"node-{i}"))
@@ -182,7 +182,7 @@ def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by(
     assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", speaks=False)]
 
 
-def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_step() -> None:
+def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_sync() -> None:
     manager = Manager(("count-0",), 2, replicas=2, speaking=Speaking.ALL)
     for i in range(2):
         manager.on(NodeJoined(f"node-{i}"))

@@ -31,8 +31,8 @@ class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
     incarnation: int
 
 
-class InSync(msgspec.Struct, frozen=True, tag="ready", array_like=True):
-    """Agent to manager: this incarnation is in step with its peers."""
+class ReplicaReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """Agent to manager: this incarnation is in sync with its peers."""
 
     slice: str
     incarnation: int
@@ -182,12 +182,12 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up | InSync | Fenced | Together
+ToManager = Join | Heartbeat | Up | ReplicaReady | Fenced | Together
 FromManager = StartSlice | PromoteIncarnation | Route | Withdrawn | InspectAll | AllStopped
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):
-    """Manager to harness: this incarnation counts as in step."""
+    """Manager to harness: this incarnation counts as in sync."""
 
     slice: str
     incarnation: int

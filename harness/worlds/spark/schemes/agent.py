@@ -95,7 +95,7 @@ class NodeAgent:
         fenced: Callable[[str, int], None],
         restart_all: Callable[[str, int, RestartAll], None],
     ) -> None:
-        """`up` tells the manager that a slice runs, `ready` that it is in step, `fenced` that it was to speak and the
+        """`up` tells the manager that a slice runs, `ready` that it is in sync, `fenced` that it was to speak and the
         store lets it no more, `restart_all` what a coordinator says."""
         self.node = node
         self.ready = ready

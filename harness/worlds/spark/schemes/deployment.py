@@ -33,7 +33,7 @@ from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
 from ....protocol.stores import MemoryStore
 from ....recording.history import Bite, Drained, Proof
-from ....recording.records import CheckpointDurable, InStep, Kept, Record, Started
+from ....recording.records import CheckpointDurable, InSync, Kept, Record, Started
 from ..control.deployments import ended_by_itself, watched, write_plan
 from ..control.flapping import Flapping, in_the_loop
 from ..control.machines import ClusterMachines, Heal, SlowHeal, Striking
@@ -111,7 +111,7 @@ class SchemeDeployment:
         """Slice -> its incarnations that are alive and speak."""
         self._silent: dict[str, set[int]] = {}
         """Slice -> those that are alive and do not."""
-        self._in_step: set[tuple[str, int]] = set()
+        self._in_sync: set[tuple[str, int]] = set()
         self._dead: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that are known to have gone with their nodes."""
         self._lives: dict[str, tuple[str, int]] = {}
@@ -236,7 +236,7 @@ class SchemeDeployment:
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
         if self.server.finished:
-            # Who gets in step from now on came too late to be asked.
+            # Who gets in sync from now on came too late to be asked.
             asked = self._keeping()
             self.server.call(self._inspect())
             # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
@@ -269,19 +269,19 @@ class SchemeDeployment:
         return self._progress.drained(self._current, self._keeping_silent())
 
     def _at_rest(self) -> bool:
-        """Whether those that run are in step too, unless a fault may be what keeps them from it."""
+        """Whether those that run are in sync too, unless a fault may be what keeps them from it."""
         return self._has_drained() and (self.server.disturbed or not self._behind())
 
     def _behind(self) -> tuple[tuple[str, int], ...]:
-        """Those that run and are not in step."""
-        behind = set(self._lives.values()) - self._dead - self._in_step
+        """Those that run and are not in sync."""
+        behind = set(self._lives.values()) - self._dead - self._in_sync
         return tuple(sorted(life for life in behind if life[0] not in self._leaders))
 
     def _keeping_silent(self) -> dict[str, set[int]]:
         """Those that process and do not speak."""
         if not self._silent_keep:
             return {}
-        return {s: {i for i in silent if (s, i) in self._in_step} for s, silent in self._silent.items()}
+        return {s: {i for i in silent if (s, i) in self._in_sync} for s, silent in self._silent.items()}
 
     def _keeping(self) -> set[tuple[str, int]]:
         """Those that have a state to show at the end."""
@@ -365,7 +365,7 @@ class SchemeDeployment:
                 if all(self._current.get(s) for s in (*self._operators, *self._outside.sinks)):
                     self.server.fault_in_force = ""
             case Trusted(slice=slice_id, incarnation=incarnation, when=when):
-                self.server.note(InStep(slice_id, incarnation), when)
+                self.server.note(InSync(slice_id, incarnation), when)
             case Withdrawn(slice=slice_id, incarnation=incarnation):
                 self._withdraw(slice_id, incarnation)
             case NodeSeen(node=node, up=up, when=when):
@@ -395,8 +395,8 @@ class SchemeDeployment:
             self._take_committed(record.slice)
         if isinstance(record, Kept):
             self._kept.add((record.actor, record.incarnation))
-        elif isinstance(record, InStep):
-            self._in_step.add((record.slice, record.incarnation))
+        elif isinstance(record, InSync):
+            self._in_sync.add((record.slice, record.incarnation))
 
     def _take_committed(self, sink: str) -> None:
         """Put on record what a sink has committed since it was last looked at."""

@@ -49,10 +49,10 @@ from ..control.run_messages import (
     Failed,
     Fenced,
     InspectAll,
-    InSync,
     Join,
     NodeSeen,
     PromoteIncarnation,
+    ReplicaReady,
     Route,
     StartSlice,
     Together,
@@ -174,7 +174,7 @@ class ManagerHost:
                         self._comes_back = False
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
-                case InSync(slice=slice_id, incarnation=incarnation):
+                case ReplicaReady(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceReady(slice_id, incarnation))
                 case Fenced(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceFenced(slice_id, incarnation))
