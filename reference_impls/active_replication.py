@@ -6,7 +6,7 @@
   copies are there already, and nothing pauses.
 - What all receivers have taken is trimmed from the log. A replica that returns opens its channels first, so that it
   can miss nothing, then gets the state of a peer, which is at least as new as what was trimmed; what the state holds
-  already it drops from what has come in meanwhile, and only when it is in sync it speaks (section 3.7.6).
+  already it drops from what has come in meanwhile, and only when it is in sync it is active (section 3.7.6).
 """
 
 from __future__ import annotations

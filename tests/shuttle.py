@@ -84,14 +84,14 @@ class Shuttle:
         self._store = MemoryStore()
         self._directory = Directory(subject.specs)
         slices = [name for name, spec in self.specs.items() if spec.role is Role.OPERATOR]
-        self.manager = Manager(slices, nodes, subject.replicas, subject.speaking)
+        self.manager = Manager(slices, nodes, subject.replicas, subject.active_replicas)
         self.live = [f"node-{i}" for i in range(nodes)]
         for node in self.live:
             self._manage(NodeJoined(node))
         for name, spec in self.specs.items():
             if spec.role is not Role.OPERATOR:
                 self._start(PlaceSlice(name, 0, 1, _ENDS, initial=True))
-                self._announce(name, 1, speaks=True)
+                self._announce(name, 1, active=True)
 
     # What can happen
 
@@ -194,8 +194,8 @@ class Shuttle:
                         self._reports.append(SliceUp(effect.slice_id, effect.incarnation))
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
                     self.tell((slice_id, incarnation), Promote(None))
-                case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
-                    self._announce(slice_id, incarnation, speaks)
+                case Announce(slice_id=slice_id, incarnation=incarnation, active=active):
+                    self._announce(slice_id, incarnation, active)
                 case Withdraw(slice_id=slice_id, incarnation=incarnation):
                     self._withdraw(slice_id, incarnation)
                 case Trust(slice_id=slice_id, incarnation=incarnation):
@@ -208,8 +208,8 @@ class Shuttle:
         kept = self._store.items(place.slice_id) if place.initial else []
         self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.initial, 0, kept))
 
-    def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        for told in self._directory.announce(slice_id, incarnation, speaks):
+    def _announce(self, slice_id: str, incarnation: int, active: bool) -> None:
+        for told in self._directory.announce(slice_id, incarnation, active):
             self.tell((told.slice_id, told.incarnation), Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:

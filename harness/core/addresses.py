@@ -28,9 +28,9 @@ class Point(StrEnum):
     REROUTED = "rerouted"
     """It hears of a neighbour's incarnation. Key: `count-0#2`."""
     LOST = "lost"
-    """It hears that a neighbour's incarnation speaks no more. Key: `count-0#1`."""
+    """It hears that a neighbour's incarnation is gone. Key: `count-0#1`."""
     PROMOTED = "promoted"
-    """It hears that it speaks for its slice from now on. Key: empty."""
+    """It hears that it is active from now on. Key: empty."""
     RECEIVED = "received"
     """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its
     first event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""

@@ -300,9 +300,9 @@ class Execution:
         self._cut_along(rerun, along, [(record, begin + ends[after - 1]) for record, after in cuts])
         return True
 
-    def _in_a_row(self, up: str, speaker: int) -> tuple[list[Event], Sequence[Derivation]]:
+    def _in_a_row(self, up: str, number: int) -> tuple[list[Event], Sequence[Derivation]]:
         """What an incarnation upstream made for this slice, where numbers rise and it is at hand; else nothing."""
-        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        sender = self._reruns[up].get(number) if up in self._spec.upstream else None
         if sender is None or len(sender.stretches) > 1:
             return [], ()
         emissions = sender.emitted[self._spec.slice_id]
@@ -384,9 +384,9 @@ class Execution:
             self._remember(rerun, events)
         return True
 
-    def _made_in_columns(self, up: str, speaker: int) -> Emissions | None:
+    def _made_in_columns(self, up: str, number: int) -> Emissions | None:
         """What an incarnation upstream made for this slice, where numbers rise and it is in columns."""
-        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        sender = self._reruns[up].get(number) if up in self._spec.upstream else None
         if sender is None or len(sender.stretches) > 1:
             return None
         emissions = sender.emitted[self._spec.slice_id]

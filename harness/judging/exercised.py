@@ -39,7 +39,7 @@ class Activity(StrEnum):
     REPLAY = "replays"
     """A receiver took what had been made before it, or its sender, was there."""
     TAKE_OVER = "take-overs"
-    """A replica went on speaking, or began to, when another of its slice was lost."""
+    """A replica stayed active, or became so, when another of its slice was lost."""
     FILTER = "duplicates dropped"
     MERGE = "waits of a merge"
     """Something had come in, and was held since another channel could bring what comes before it."""
@@ -72,8 +72,8 @@ class SubjectShape:
 
     replicas: int
     """Of each operator slice."""
-    all_speak: bool
-    """Whether all replicas that are in sync speak for their slice."""
+    all_active: bool
+    """Whether all replicas that are in sync are active."""
     tracking: frozenset[str]
     """The sources that send again what they do not hear of."""
     ends: frozenset[str]
@@ -132,7 +132,7 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     counts[Activity.REPLAY] = _replays(history, opened, promoted, shape, replays)
     if replays is None or counts[Activity.REPLAY] < replays:
         counts[Activity.REPLAY] += _sent_again(history, shape)
-    counts[Activity.TAKE_OVER] = _went_on(history, in_sync) if shape.all_speak else len(promoted)
+    counts[Activity.TAKE_OVER] = _went_on(history, in_sync) if shape.all_active else len(promoted)
     return counts
 
 

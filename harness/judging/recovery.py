@@ -1,8 +1,8 @@
 """How long each recovery took, in parts: detected, redeployed, restored, caught up.
 
 Where a slice has another replica in sync, nothing has to be redeployed or restored: its recovery is over when its
-outputs go on. They never stop where the other speaks already; then what is measured is how long nobody heard of it,
-which is an upper bound. Where it is promoted, that it speaks stands for restored.
+outputs go on. They never stop where the other is active already; then what is measured is how long nobody heard of it,
+which is an upper bound. Where it is promoted, that it is active stands for restored.
 """
 
 from __future__ import annotations

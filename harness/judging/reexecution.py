@@ -210,11 +210,11 @@ class Reexecution:
         since = begin = 0
         last: tuple[str, int] | None = None
         for record, end in self.batches(rerun):
-            speaker = (record.upstream, record.upstream_incarnation)
-            if speaker != last:
+            upstream = (record.upstream, record.upstream_incarnation)
+            if upstream != last:
                 if last is not None:
                     whose.setdefault(last, []).append((since, begin))
-                since, last = begin, speaker
+                since, last = begin, upstream
             begin = end
         if last is not None:
             whose.setdefault(last, []).append((since, begin))

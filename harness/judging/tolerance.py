@@ -1,7 +1,7 @@
 """How many failures a claim holds for, and when a history goes beyond that.
 
-A replica is in sync when it says so and the manager knows it; and when what others say shows it, though it is silent:
-else a subject that never says that it is in sync would never have to keep a claim.
+A replica is in sync when it says so and the manager knows it; and when what others say shows it, though it says
+nothing: else a subject that never says that it is in sync would never have to keep a claim.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _shown_in_sync(
     started: dict[tuple[str, int], int] = {}
     taken: dict[tuple[str, int, int], int] = {}
     told = [s for s in history.of(*_SHOWING) if isinstance(s.record, _SHOWING)]
-    # They speak of one another, and who was heard first says nothing of who was first.
+    # They tell of one another, and who was heard first says nothing of who was first.
     for stamped in sorted(told, key=lambda one: one.at):
         record, at = stamped.record, stamped.at
         if isinstance(record, Started):

@@ -323,12 +323,10 @@ class OperatorSlice(Machine):
                 self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.lives, number, quiet))
         self.find_end()
 
-    def consume(
-        self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
-    ) -> None:
-        """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
+    def consume(self, up: str, channel: InputChannel, sender: int, events: list[Event], ties: list[Tie] | None) -> None:
+        """Take consecutive events of one channel; `sender` is whose copy of them this is."""
         count, last = len(events), events[-1]
-        self.note_taken(up, speaker, events)
+        self.note_taken(up, sender, events)
         self.last = last
         if self._plain:
             self._process_plainly(events)

@@ -58,7 +58,7 @@ class InSync(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
 
 
 class Promoted(msgspec.Struct, frozen=True, tag="promoted", array_like=True):
-    """A replica that stood by speaks for its slice from now on."""
+    """A replica that stood by is active from now on."""
 
     slice: str
     incarnation: Natural

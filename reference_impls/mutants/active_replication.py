@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-joining-blank",
-        "a replica that returns gets the state of a peer before it speaks",
+        "a replica that returns gets the state of a peer before it is active",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.joins_without_the_state),
     ),

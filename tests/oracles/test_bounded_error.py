@@ -327,7 +327,7 @@ class DroppingUnfailed(ApproximateBackups):
         self.dropping = False
         self.numbers.unseen(channel, events)
         upstream = self.machine.spec.upstream[channel.place]
-        self.machine.send(upstream, channel.speaking, Received(self.machine.incarnation, events[-1].seq))
+        self.machine.send(upstream, channel.sender, Received(self.machine.incarnation, events[-1].seq))
         return []
 
 

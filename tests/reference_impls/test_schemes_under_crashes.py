@@ -199,8 +199,8 @@ def test_at_rest_every_replica_is_in_sync_again(case: str) -> None:
         assert placed - losses(history).keys() == {(r.slice, r.incarnation) for r in steps} - losses(history).keys()
 
 
-def test_a_spare_that_comes_up_after_one_placed_later_has_spoken_is_placed_again() -> None:
-    """The store lets it speak no more."""
+def test_a_spare_that_comes_up_after_one_placed_later_has_been_active_is_placed_again() -> None:
+    """The store does not let it be active."""
     schedule = [
         crash("trace-0/1").after(ms(15)),
         crash("trace-0").after(ms(15.5)),

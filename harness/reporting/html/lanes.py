@@ -261,7 +261,7 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
             said = f"checkpoint {record.number} of {record.slice}#{record.incarnation} is durable"
             books[record.slice, record.incarnation].checkpoints.append(LaneSign(Sign.DURABLE, at, said))
         elif isinstance(record, Promoted):
-            said = f"{record.slice}#{record.incarnation} speaks for its slice from now on"
+            said = f"{record.slice}#{record.incarnation} is active from now on"
             books[record.slice, record.incarnation].signs.append(LaneSign(Sign.PROMOTED, at, said))
         elif isinstance(record, InSync):
             said = f"{record.slice}#{record.incarnation} is in sync"

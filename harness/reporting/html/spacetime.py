@@ -330,7 +330,7 @@ class _Diagram:
                 self._opened(at, what)
             case Promoted():
                 life = (what.slice, what.incarnation)
-                self._add(at, life, StepSign.WORD, f"{_said(life)} speaks for its slice from now on")
+                self._add(at, life, StepSign.WORD, f"{_said(life)} is active from now on")
             case InSync():
                 life = (what.slice, what.incarnation)
                 self._add(at, life, StepSign.WORD, f"{_said(life)} is in sync")
@@ -555,7 +555,7 @@ class _Diagram:
     def _taken_instead(
         self, lost: Sequence[tuple[int, Derivation]], sender: str, lives: Sequence[Life]
     ) -> tuple[str, list[str]]:
-        """Who has taken the same from another that speaks for the sender, and who something else under the same
+        """Who has taken the same from another replica of the sender's, and who something else under the same
         numbers."""
         same, other = [], []
         for life in lives:
@@ -567,7 +567,7 @@ class _Diagram:
         return ", ".join(same), other
 
     def _taken_under(self, sender: str, life: Life, seqs: Collection[int]) -> dict[int, Derivation | None]:
-        """What has been taken from a slice under these numbers, whoever spoke for it."""
+        """What has been taken from a slice under these numbers, whichever of its incarnations sent it."""
         first, last = min(seqs), max(seqs)
         found: dict[int, Derivation | None] = {}
         if life[0] not in self._rerun.reruns:

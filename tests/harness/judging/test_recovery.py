@@ -97,7 +97,7 @@ def with_a_peer() -> Made:
     return made
 
 
-def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_of_it() -> None:
+def test_where_another_is_active_already_the_recovery_is_until_something_is_heard_of_it() -> None:
     made = with_a_peer()
     made.take("op0", 2, "a", 1, 1, 6)
     made.lose("op0", 1)
@@ -110,7 +110,7 @@ def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_o
     assert (found.detected, found.redeployed, found.restored, found.caught_up) == (0, 0, 0, failed + 501 - failed)
 
 
-def test_where_another_is_promoted_that_it_speaks_stands_for_restored() -> None:
+def test_where_another_is_promoted_that_it_is_active_stands_for_restored() -> None:
     made = with_a_peer()
     made.lose("op0", 1)
     made.at += 100

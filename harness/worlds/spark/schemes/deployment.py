@@ -100,17 +100,17 @@ class SchemeDeployment:
                 "another fault of the store, as failed_write(), or a sink outside of every fault domain"
             )
         self._progress = Progress(tuple(self._specs.values()))
-        self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._replicas, self._active_replicas = subject.replicas, subject.active_replicas
         self._placement, self._restarts_by = subject.placed, subject.restarts_by
         self._coordinators = subject.coordinators
         self._leaders = frozenset(spec.slice_id for spec in subject.coordinators)
         self._wrap_store = subject.wrap_store
-        self._silent_keep = not subject.all_speak and subject.replicas_take_all
-        """Whether replicas that do not speak process their input all the same."""
+        self._standbys_keep = not subject.all_active and subject.replicas_take_all
+        """Whether replicas that are not active process their input all the same."""
         self._current: dict[str, set[int]] = {}
-        """Slice -> its incarnations that are alive and speak."""
-        self._silent: dict[str, set[int]] = {}
-        """Slice -> those that are alive and do not."""
+        """Slice -> its incarnations that are alive and active."""
+        self._standbys: dict[str, set[int]] = {}
+        """Slice -> those that are alive and not active."""
         self._in_sync: set[tuple[str, int]] = set()
         self._dead: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that are known to have gone with their nodes."""
@@ -183,7 +183,7 @@ class SchemeDeployment:
             ),
             nodes=self._processes.workers,
             replicas=self._replicas,
-            speaking=self._speaking,
+            active_replicas=self._active_replicas,
             seed=self._run.seed,
             durable=self._processes.scratch / self._run.id,
             placement=self._placement,
@@ -228,7 +228,7 @@ class SchemeDeployment:
         return False
 
     def waiting_for(self) -> str:
-        return self._progress.waiting_for(self._current, self._keeping_silent())
+        return self._progress.waiting_for(self._current, self._standbys_at_work())
 
     def silent(self) -> int:
         return round(self._signs.silent() * 1e6)
@@ -263,10 +263,10 @@ class SchemeDeployment:
         return slices and all(map(self._alive, (*self._outside.sinks, *self._leaders)))
 
     def _alive(self, slice_id: str) -> int:
-        return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
+        return len(self._current.get(slice_id, ())) + len(self._standbys.get(slice_id, ()))
 
     def _has_drained(self) -> bool:
-        return self._progress.drained(self._current, self._keeping_silent())
+        return self._progress.drained(self._current, self._standbys_at_work())
 
     def _at_rest(self) -> bool:
         """Whether those that run are in sync too, unless a fault may be what keeps them from it."""
@@ -277,16 +277,16 @@ class SchemeDeployment:
         behind = set(self._lives.values()) - self._dead - self._in_sync
         return tuple(sorted(life for life in behind if life[0] not in self._leaders))
 
-    def _keeping_silent(self) -> dict[str, set[int]]:
-        """Those that process and do not speak."""
-        if not self._silent_keep:
+    def _standbys_at_work(self) -> dict[str, set[int]]:
+        """Those that process and are not active."""
+        if not self._standbys_keep:
             return {}
-        return {s: {i for i in silent if (s, i) in self._in_sync} for s, silent in self._silent.items()}
+        return {s: {i for i in standbys if (s, i) in self._in_sync} for s, standbys in self._standbys.items()}
 
     def _keeping(self) -> set[tuple[str, int]]:
         """Those that have a state to show at the end."""
-        silent = self._keeping_silent()
-        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *silent.get(s, ()))}
+        standbys = self._standbys_at_work()
+        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *standbys.get(s, ()))}
 
     def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
         """The condition, with an eye on what could end the run meanwhile."""
@@ -331,7 +331,7 @@ class SchemeDeployment:
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
             self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, initial=True, seed=0))
-            route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
+            route = Route(slice_id, 0, 1, HARNESS, self._links, active=True)
             self._end_routes.append(route)
             self._hear_route(route)
             if self._driver_link is not None:
@@ -380,10 +380,10 @@ class SchemeDeployment:
         if (slice_id, incarnation) in self._dead:
             # It was announced before its node went.
             return
-        speaking, silent = self._current.setdefault(slice_id, set()), self._silent.setdefault(slice_id, set())
-        (silent.discard if route.speaks else silent.add)(incarnation)
-        if route.speaks:
-            speaking.add(incarnation)
+        active, standbys = self._current.setdefault(slice_id, set()), self._standbys.setdefault(slice_id, set())
+        (standbys.discard if route.active else standbys.add)(incarnation)
+        if route.active:
+            active.add(incarnation)
         if self._relay is not None:
             self._relay.lead(slice_id, incarnation, route.links)
         self._agent.route(route)
@@ -452,7 +452,7 @@ class SchemeDeployment:
     def _bury(self, slice_id: str, incarnation: int) -> None:
         """It is gone, or nobody listens to it any more."""
         self._dead.add((slice_id, incarnation))
-        for living in (self._current, self._silent):
+        for living in (self._current, self._standbys):
             living.get(slice_id, set()).discard(incarnation)
         if self._relay is not None:
             self._relay.forget(slice_id, incarnation)

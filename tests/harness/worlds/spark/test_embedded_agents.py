@@ -327,7 +327,7 @@ def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path
 
 
 class _RefusesTheFirstPromotion:
-    """As if one that was placed after it had spoken before."""
+    """As if one that was placed after it had been active before."""
 
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
@@ -341,7 +341,7 @@ class _RefusesTheFirstPromotion:
         return self._store.fence(slice_id, incarnation)
 
 
-def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Path) -> None:
+def test_a_spare_that_the_store_does_not_let_be_active_is_placed_again(tmp_path: Path) -> None:
     subject = deployed(word_count(), checkpoint_every=events(60), sink_filter=True)
     subject = replace(subject, wrap_store=_RefusesTheFirstPromotion)
     workload = words(events=1_500, rate=2_000)
