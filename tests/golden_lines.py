@@ -31,7 +31,7 @@ FOLDER = Path(__file__).resolve().parent / "golden"
 _HEAD = "# Written by write.py, which stands beside it; tests/golden_lines.py says how it is read."
 _BETWEEN = " ; "
 _ADDRESS = re.compile(
-    r"(?P<actor>[^\s/#]+)(?:/(?P<replica>\d+))?#(?P<life>\d+)(?P<side>[<>])(?P<point>\S+)(?: (?P<key>.+))?"
+    r"(?P<actor>[^\s/#]+)(?:/(?P<replica>\d+))?#(?P<incarnation>\d+)(?P<side>[<>])(?P<point>\S+)(?: (?P<key>.+))?"
 )
 _SIDES = {Side.BEFORE: "<", Side.AFTER: ">"}
 
@@ -122,8 +122,8 @@ def _encoded(fault: Fault) -> str:
             parts.append(f"t={after.micros}")
         case Moment(taken=taken, actor=actor) if taken:
             parts.append(f"n={actor}:{taken}")
-        case Moment(point=point, side=side, key=key, actor=actor, incarnation=life):
-            parts.append(f"@{actor}#{life}{_SIDES[side]}{point}" + (f" {key}" if key else ""))
+        case Moment(point=point, side=side, key=key, actor=actor, incarnation=incarnation):
+            parts.append(f"@{actor}#{incarnation}{_SIDES[side]}{point}" + (f" {key}" if key else ""))
     return " ".join(parts)
 
 
@@ -162,7 +162,9 @@ def _moment(text: str) -> Moment:
     assert match is not None, f"{text!r} is no address"
     side = Side.BEFORE if match["side"] == "<" else Side.AFTER
     replica = int(match["replica"] or 0)
-    address = Address(match["actor"], int(match["life"]), Point(match["point"]), match["key"] or "", side, replica)
+    address = Address(
+        match["actor"], int(match["incarnation"]), Point(match["point"]), match["key"] or "", side, replica
+    )
     return Moment.exactly(address)
 
 

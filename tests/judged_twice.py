@@ -11,13 +11,13 @@ from told_by import told_by
 
 
 def told_in_full(subject: SchemeSubject, history: History) -> dict[str, Any]:
-    """All that a collation tells, and each life that was executed again."""
+    """All that a collation tells, and each incarnation that was executed again."""
     collation = subject.collate(history)
     reexecution = collation.reexecution
     assert reexecution is not None
     found = {name: one for name, one in told_by(collation).items() if name not in ("reexecution", "wanted")}
-    lives = {
-        f"{slice_id}#{number}": _life(one)
+    executed = {
+        f"{slice_id}#{number}": _rerun(one)
         for slice_id, reruns in reexecution.reruns.items()
         for number, one in reruns.items()
     }
@@ -26,10 +26,10 @@ def told_in_full(subject: SchemeSubject, history: History) -> dict[str, Any]:
         for slice_id, reruns in reexecution.reruns.items()
         for number, one in reruns.items()
     }
-    return found | {"lives": lives, "visible": visible}
+    return found | {"executed": executed, "visible": visible}
 
 
-def _life(one: Rerun) -> dict[str, Any]:
+def _rerun(one: Rerun) -> dict[str, Any]:
     return {
         "replica": one.replica,
         "next_seq": one.next_seq,

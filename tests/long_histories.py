@@ -54,7 +54,7 @@ def scenario(masked: bool, outputs: int) -> Scenario:
 
 @dataclass
 class _Counter:
-    """One life of a counter."""
+    """One incarnation of a counter."""
 
     name: str
     number: int

@@ -50,7 +50,7 @@ from streamproof.harness.protocol.messages import Checkpoint, Items, Message
 from streamproof.harness.protocol.stores import MemoryStore, put
 from streamproof.harness.recording.records import Delivered, Kept, Record
 
-Life = tuple[str, int]
+SliceIncarnation = tuple[str, int]
 """A slice, and which incarnation of it."""
 _ENDS = "ends"
 """The node of the sources and sinks."""
@@ -69,17 +69,17 @@ class Shuttle:
     ) -> None:
         self.subject = subject
         self.specs = {spec.slice_id: spec for spec in subject.specs}
-        self.machines: dict[Life, Slice] = {}
-        self.node_of: dict[Life, str] = {}
+        self.machines: dict[SliceIncarnation, Slice] = {}
+        self.node_of: dict[SliceIncarnation, str] = {}
         self.records: list[Record] = []
-        self.in_sync: set[Life] = set()
+        self.in_sync: set[SliceIncarnation] = set()
         self.steps = 0
         self._feed = Feed(lambda source: iter(batches[source]), 1, stretch)
         self._random = random
-        self._links: dict[tuple[Life, Life], deque[Message]] = {}
-        self._told: dict[Life, deque[Input]] = {}
-        self._timers: list[tuple[Life, Timer]] = []
-        self._writes: list[tuple[Life, Checkpoint | Items]] = []
+        self._links: dict[tuple[SliceIncarnation, SliceIncarnation], deque[Message]] = {}
+        self._told: dict[SliceIncarnation, deque[Input]] = {}
+        self._timers: list[tuple[SliceIncarnation, Timer]] = []
+        self._writes: list[tuple[SliceIncarnation, Checkpoint | Items]] = []
         self._reports: deque[ManagerInput] = deque()
         self._store = MemoryStore()
         self._directory = Directory(subject.specs)
@@ -100,7 +100,7 @@ class Shuttle:
         self.steps += 1
         choices: list[Callable[[], None]] = []
         choices += [lambda key=key: self._deliver(*key) for key, queue in self._links.items() if queue]  # type: ignore[misc]
-        choices += [lambda life=life: self._tell(life) for life, queue in self._told.items() if queue]  # type: ignore[misc]
+        choices += [lambda who=who: self._tell(who) for who, queue in self._told.items() if queue]  # type: ignore[misc]
         choices += [lambda timer=timer: self._fire(timer) for timer in self._timers]  # type: ignore[misc]
         choices += [lambda write=write: self._write(write) for write in self._writes]  # type: ignore[misc]
         if self._reports:
@@ -117,8 +117,8 @@ class Shuttle:
     def crash(self, node: str) -> None:
         """Its slices are gone; the manager learns of it later, and that it is back later still."""
         self.live.remove(node)
-        for life in [life for life, where in self.node_of.items() if where == node]:
-            self.machines.pop(life, None)
+        for who in [who for who, where in self.node_of.items() if where == node]:
+            self.machines.pop(who, None)
         self._reports.append(NodeLost(node))
 
     def join(self, node: str) -> None:
@@ -134,21 +134,21 @@ class Shuttle:
         }
         return all(spec.role is not Role.OPERATOR or name in others for name, spec in self.specs.items())
 
-    def break_link(self, one: Life, other: Life) -> None:
-        """What is on its way between two lives is lost, and they are in touch again."""
+    def break_link(self, one: SliceIncarnation, other: SliceIncarnation) -> None:
+        """What is on its way between two incarnations is lost, and they are in touch again."""
         for key in ((one, other), (other, one)):
             self._links.pop(key, None)
-        for life, peer in ((one, other), (other, one)):
-            if life in self.machines and (life[0] == peer[0] or peer[0] in self.specs[life[0]].upstream):
-                self.tell(life, Reroute(*peer))
+        for who, peer in ((one, other), (other, one)):
+            if who in self.machines and (who[0] == peer[0] or peer[0] in self.specs[who[0]].upstream):
+                self.tell(who, Reroute(*peer))
 
-    def tell(self, life: Life, given: Input) -> None:
-        self._told.setdefault(life, deque()).append(given)
+    def tell(self, who: SliceIncarnation, given: Input) -> None:
+        self._told.setdefault(who, deque()).append(given)
 
     # How it happens
 
-    def feed(self, life: Life, given: Input) -> None:
-        machine = self.machines.get(life)
+    def feed(self, who: SliceIncarnation, given: Input) -> None:
+        machine = self.machines.get(who)
         if machine is None:
             return
         for effect in machine.on(given):
@@ -156,34 +156,34 @@ class Shuttle:
                 case Note(record=record):
                     self.records.append(record)
                 case Send(to=to, incarnation=incarnation, message=message):
-                    self._links.setdefault((life, (to, incarnation)), deque()).append(message)
+                    self._links.setdefault((who, (to, incarnation)), deque()).append(message)
                 case SetTimer(timer=timer):
-                    self._timers.append((life, timer))
+                    self._timers.append((who, timer))
                 case Persist(checkpoint=checkpoint):
-                    self._writes.append((life, checkpoint))
+                    self._writes.append((who, checkpoint))
                 case PersistItems(items=items):
-                    self._writes.append((life, items))
+                    self._writes.append((who, items))
                 case _:
-                    self._reports.append(SliceReady(*life))
+                    self._reports.append(SliceReady(*who))
 
-    def _deliver(self, sender: Life, receiver: Life) -> None:
+    def _deliver(self, sender: SliceIncarnation, receiver: SliceIncarnation) -> None:
         self.feed(receiver, Receive(sender[0], self._links[sender, receiver].popleft()))
 
-    def _tell(self, life: Life) -> None:
-        given = self._told[life].popleft()
-        if isinstance(given, Promote) and self.specs[life[0]].setup.promoted_from_store:
-            given = Promote(self._store.fence(*life))
-        self.feed(life, given)
+    def _tell(self, who: SliceIncarnation) -> None:
+        given = self._told[who].popleft()
+        if isinstance(given, Promote) and self.specs[who[0]].setup.promoted_from_store:
+            given = Promote(self._store.fence(*who))
+        self.feed(who, given)
 
-    def _fire(self, timer: tuple[Life, Timer]) -> None:
+    def _fire(self, timer: tuple[SliceIncarnation, Timer]) -> None:
         self._timers.remove(timer)
         self.feed(timer[0], Fire(timer[1]))
 
-    def _write(self, write: tuple[Life, Checkpoint | Items]) -> None:
+    def _write(self, write: tuple[SliceIncarnation, Checkpoint | Items]) -> None:
         self._writes.remove(write)
-        life, checkpoint = write
-        if life in self.machines and put(self._store, checkpoint):
-            self.feed(life, Durable(checkpoint.id))
+        who, checkpoint = write
+        if who in self.machines and put(self._store, checkpoint):
+            self.feed(who, Durable(checkpoint.id))
 
     def _manage(self, given: ManagerInput) -> None:
         for effect in self.manager.on(given):
@@ -202,11 +202,11 @@ class Shuttle:
                     self.in_sync.add((slice_id, incarnation))
 
     def _start(self, place: PlaceSlice) -> None:
-        life = place.slice_id, place.incarnation
-        self.machines[life], self.node_of[life] = make_slice(self.specs[place.slice_id], self._feed), place.node
-        checkpoint = self._store.fence(*life) if place.initial else None
+        who = place.slice_id, place.incarnation
+        self.machines[who], self.node_of[who] = make_slice(self.specs[place.slice_id], self._feed), place.node
+        checkpoint = self._store.fence(*who) if place.initial else None
         kept = self._store.items(place.slice_id) if place.initial else []
-        self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.initial, 0, kept))
+        self.feed(who, Start(place.incarnation, checkpoint, place.replica, place.initial, 0, kept))
 
     def _announce(self, slice_id: str, incarnation: int, active: bool) -> None:
         for told in self._directory.announce(slice_id, incarnation, active):
@@ -227,6 +227,6 @@ class Shuttle:
         return found
 
     def kept(self) -> list[Kept]:
-        for life in list(self.machines):
-            self.feed(life, Inspect())
+        for who in list(self.machines):
+            self.feed(who, Inspect())
         return [record for record in self.records if isinstance(record, Kept)]

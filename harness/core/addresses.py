@@ -166,7 +166,7 @@ class Address(msgspec.Struct, frozen=True, order=True, gc=False):
     actor: str
     """A slice, the manager, or a driver."""
     incarnation: int
-    """Which life; of a slice, counted over all its replicas."""
+    """Of a slice, counted over all its replicas."""
     point: Point
     key: str
     """An identity, never a count."""
@@ -220,7 +220,7 @@ class Moment:
         return cls(address.point, address.side, address.key, address.name, address.incarnation)
 
     def of(self, actor: str) -> Moment:
-        """The same moment in the life of `actor`, unless it already names one."""
+        """The same moment of `actor`, unless it already names one."""
         return self if self.actor is not None else replace(self, actor=actor)
 
     def matches(self, address: Address, taken: int) -> bool:

@@ -91,7 +91,7 @@ def modules_only_here() -> list[ModuleType]:
 
 @cache
 def _real_path(path: str) -> str:
-    """Where a file of a loaded module lies; kept, since every life of a driver asks for that of every module."""
+    """Where a file of a loaded module lies; kept, since every incarnation of a driver asks for that of every module."""
     return os.path.realpath(path)
 
 

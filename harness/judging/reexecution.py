@@ -153,7 +153,7 @@ class Reexecution:
         return self._times[derivation[:2]] if size is None else end_of(derivation[1], size)
 
     def replaced(self, rerun: Rerun) -> bool:
-        """Whether another life of the same replica came after it."""
+        """Whether another incarnation of the same replica came after it."""
         reruns = self.reruns[rerun.slice_id].values()
         return any(other.replica == rerun.replica and other.number > rerun.number for other in reruns)
 
@@ -279,7 +279,7 @@ class Reexecution:
 
     def visible(self, rerun: Rerun) -> list[int]:
         """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
-        downstream), the last of them included; for each stretch of its life that had any."""
+        downstream), the last of them included; for each of its stretches that had any."""
         if is_long(rerun.took) and (known := self._long_visible(rerun)) is not None:
             return known
         heard = {to: set(self._heard_of(rerun, to)) for to in rerun.emitted}

@@ -63,15 +63,15 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
-        self.lives: dict[str, KnownIncarnation] = {}
-        """Slice -> the longest life of it that began blank and was executed."""
+        self.longest: dict[str, KnownIncarnation] = {}
+        """Slice -> the longest incarnation of it that began blank and was executed."""
 
     def learn(self, spec: SliceSpec, execution: Execution) -> None:
-        """Keep the longest life of a slice."""
-        known = self.lives.get(spec.slice_id)
+        """Keep the longest incarnation of a slice."""
+        known = self.longest.get(spec.slice_id)
         found = execution.longest(0 if known is None else len(known.events))
         if found is not None:
-            self.lives[spec.slice_id] = KnownIncarnation(spec, *found)
+            self.longest[spec.slice_id] = KnownIncarnation(spec, *found)
 
     def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
         """The same events, but those that are known already, where these are the beginning of what was offered once."""
@@ -165,7 +165,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
             if spec.role is Role.SOURCE:
                 found = _Found({1: offer(spec, recall.as_known(name, offered[name]))})
             else:
-                execution = Execution(spec, given, reruns, recall.lives.get(name))  # type: ignore[arg-type]
+                execution = Execution(spec, given, reruns, recall.longest.get(name))  # type: ignore[arg-type]
                 found = _Found(execution.found, execution.same_as, execution.unfaithful)
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)

@@ -281,7 +281,7 @@ class Machine:
         """The event time up to which everything has been emitted."""
         raise NotImplementedError
 
-    # Life
+    # Life cycle
 
     def _start(self, given: Start) -> None:
         self.incarnation, self.replica = given.incarnation, given.replica

@@ -130,7 +130,7 @@ class AtWork:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
 
-    # Life
+    # Life cycle
 
     def timers(self) -> Mapping[type[Timer], Callable[[Any], None]]:
         """What takes each kind of timer that it sets."""

@@ -39,8 +39,8 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
 
 
 class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
-    """In the middle of its life an incarnation took over what another of its slice had at a checkpoint: state,
-    timestamp vector, numbering and output log. What it had taken before counts no more."""
+    """An incarnation that ran already took over what another of its slice had at a checkpoint: state, timestamp vector,
+    numbering and output log. What it had taken before counts no more."""
 
     slice: str
     incarnation: Natural
@@ -203,7 +203,7 @@ class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
 
 
 class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
-    """What Spark said of a micro-batch of a query, at the end of the life that ran it."""
+    """What Spark said of a micro-batch of a query, at the end of the incarnation that ran it."""
 
     actor: str
     incarnation: Natural

@@ -138,7 +138,7 @@ class _Replicas(AtWork, Keeper):
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
         return dict.fromkeys(Replicas.messages, self._from_peer)
 
-    # Life
+    # Life cycle
 
     def started(self, given: Start) -> None:
         if not given.initial:

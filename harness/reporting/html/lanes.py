@@ -189,7 +189,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
             book = books.get(whose, _Book())
             over = lost.get(whose, ends)
             again = first_loss is not None and entry.stamp.at >= first_loss
-            stretches += _life(history, entry, book, over, again)
+            stretches += _stretches(history, entry, book, over, again)
             if whose in lost:
                 signs.append(LaneSign(Sign.CRASH, over, f"{actor}#{entry.incarnation} on {entry.node} is lost"))
             signs += book.signs
@@ -226,7 +226,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
         )
 
 
-def _life(history: History, placed: Placed, book: _Book, over: int, again: bool) -> Iterator[LaneStretch]:
+def _stretches(history: History, placed: Placed, book: _Book, over: int, again: bool) -> Iterator[LaneStretch]:
     """From when a node began to start it until it was lost."""
     name, where = f"{placed.actor}#{placed.incarnation}", f"on {placed.node}"
     begun = placed.stamp.at if book.started is None else max(book.started, placed.stamp.at)

@@ -44,7 +44,7 @@ steps = st.lists(
 @settings(deadline=None, max_examples=200)
 @given(steps)
 def test_whoever_restores_from_whomever_whenever_is_executed_as_it_was(drawn: list[Step]) -> None:
-    """Incarnations start blank or from any checkpoint there is, take over others in the middle of their lives, and the
+    """Incarnations start blank or from any checkpoint there is, take over others when they run already, and the
     numbers that they have do not say who gave to whom."""
     made = Made(chain(Log()))
     made.offer("a", *range(1, OFFERED + 1))
@@ -135,7 +135,7 @@ def test_two_that_each_began_with_what_the_other_held_first_cannot_be() -> None:
     assert "started from a checkpoint that nobody took" in made.rerun().unexplained["op0-0"]
 
 
-def test_thousands_of_lives_are_no_deep_recursion() -> None:
+def test_thousands_of_incarnations_are_no_deep_recursion() -> None:
     made = Made(chain(Log()))
     made.offer("a", 1)
     made.start("op0", 1)
@@ -148,7 +148,7 @@ def test_thousands_of_lives_are_no_deep_recursion() -> None:
     assert len(last.channel("sink-0")[0]) == 1
 
 
-def test_chance_is_that_of_the_seed_and_goes_on_through_a_life() -> None:
+def test_chance_is_that_of_the_seed_and_goes_on_through_an_incarnation() -> None:
     made = Made(chain(Draw()), replicas=2)
     made.offer("a", 1, 2, 3, 4)
     made.start("op0", 1, seed=5)

@@ -282,7 +282,7 @@ def test_a_scenario_that_cannot_be_run_is_refused_with_its_reason(name: str) -> 
     assert caught.value.exit_status is ExitStatus.USER_MISTAKE
 
 
-def test_the_first_life_of_a_second_replica_is_no_recovery() -> None:
+def test_the_first_incarnation_of_a_second_replica_is_no_recovery() -> None:
     pair = replace(CASE, subject=active_replication(word_count()))
     checked(with_faults(crash("count-0/1").at(Moment(Point.STARTED, incarnation=2)), base=pair))
     with pytest.raises(InvalidScenario, match="recovers only if an earlier fault hits it"):
