@@ -121,7 +121,7 @@ def scheme_pages(scheme: Any, registry: Registry) -> Iterator[Page]:
         *_claims(subject),
         "## A run without a failure",
         "",
-        f"{_fed(scenario)} A line for each life of a slice, an arrow for each message with its numbers.",
+        f"{_fed(scenario)} A line for each incarnation of a slice, an arrow for each message with its numbers.",
         "",
         f"[![{title}, without a failure](drawn/{path}-calm.svg)](drawn/{path}-calm.svg)",
         "",

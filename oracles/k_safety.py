@@ -17,7 +17,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of O and of T exactly once, of effects, the run does not stall, and with a bound,
     no output comes later than that after its input, in any key group.
 
-    That is claimed for as long as every key group had one replica in step at every moment: with any k machines gone,
+    That is claimed for as long as every key group had one replica in sync at every moment: with any k machines gone,
     where each group is on k + 1. There is no recovery that it would have to wait for. A key group is what one final
     slice works on; the latency of an output is from when the input at its root was offered until it was first
     delivered. UNKNOWN with a bound where the clock is virtual. (k-safety on Storm, sections 2 and 3.)

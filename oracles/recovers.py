@@ -22,10 +22,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """After every fault that struck, the subject is back without manual work, in the stated time: no stall, no crash
     loop.
 
-    It is back when the run has come to its end. A *crash loop*: its last lives, three or more, failed one after the
-    other at the same batch, and no fault was in force in any of them. A *stall*: the run has not come to its end, no
-    fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the claim
-    states one); in the simulator, where waiting costs no time, the world had come to rest. With a bound also
+    It is back when the run has come to its end. A *crash loop*: its last incarnations, three or more, failed one after
+    the other at the same batch, and no fault was in force in any of them. A *stall*: the run has not come to its end,
+    no fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the
+    claim states one); in the simulator, where waiting costs no time, the world had come to rest. With a bound also
     *bound-exceeded*: after a fault had ended, and where it had ended an actor, after that was started again, the first
     sign of work came later than that. UNKNOWN where it was still at work when it was given up, where a fault was in
     force until then, where no fault struck, or the clock is virtual and a bound was stated. It says nothing of what

@@ -16,7 +16,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     longer than t.
 
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
-    slice was in step, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
+    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
     ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured.
     """
     observables = ("progress",)

@@ -17,11 +17,11 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.protocol.merging import Order
-from ..harness.recording.records import InStep
+from ..harness.recording.records import InSync
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
-    """Replicas of a slice that were in step at the same time agree, compared by their inputs and not by the clock.
+    """Replicas of a slice that were in sync at the same time agree, compared by their inputs and not by the clock.
 
     As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
     end of each epoch; when all
@@ -37,16 +37,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     pairs = list(_pairs(case, reexecution))
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
-    nobody = Reason(Why.NOTHING_TO_JUDGE, "no two replicas of a slice were in step at the same time")
+    nobody = Reason(Why.NOTHING_TO_JUDGE, "no two replicas of a slice were in sync at the same time")
     return decide(case, guarantee, tallies, f"{len(pairs)} pairs of replicas agree", unclear=None if pairs else nobody)
 
 
 def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:
-    """Incarnations of two replicas of a slice that were in step at the same time."""
+    """Incarnations of two replicas of a slice that were in sync at the same time."""
     began = {
         (record.slice, record.incarnation): stamped.at
-        for stamped in reversed(list(case.history.of(InStep)))
-        if isinstance(record := stamped.record, InStep)
+        for stamped in reversed(list(case.history.of(InSync)))
+        if isinstance(record := stamped.record, InSync)
     }
     ended = losses(case.history)
     for slice_id, reruns in reexecution.reruns.items():

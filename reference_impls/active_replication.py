@@ -6,7 +6,7 @@
   copies are there already, and nothing pauses.
 - What all receivers have taken is trimmed from the log. A replica that returns opens its channels first, so that it
   can miss nothing, then gets the state of a peer, which is at least as new as what was trimmed; what the state holds
-  already it drops from what has come in meanwhile, and only when it is in step it speaks (section 3.7.6).
+  already it drops from what has come in meanwhile, and only when it is in sync it is active (section 3.7.6).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def active_replication(
     merge: Merge = ByTime(),
     silence: Duration = seconds(0.002),
 ) -> SchemeSubject:
-    """Claims precise recovery, as long as each slice keeps one replica in step.
+    """Claims precise recovery, as long as each slice keeps one replica in sync.
 
     Costs everything `replicas` times, messages even its square; an output log of about `acknowledge_every` events a
     channel in memory; no checkpoints.
@@ -63,7 +63,7 @@ def active_replication(
         claims=(
             Claim(
                 precise_recovery(),
-                Tolerance.ONE_IN_STEP,
+                Tolerance.ONE_IN_SYNC,
                 "deterministic operators and merges, replicas apart",
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),

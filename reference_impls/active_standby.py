@@ -34,7 +34,7 @@ def active_standby(
     silence: Duration = seconds(0.002),
 ) -> SchemeSubject:
     """Claims precise recovery with the sink's filter, rollback recovery (repeating) without, as long as each slice
-    keeps one replica in step; with a pause until the secondary is promoted.
+    keeps one replica in sync; with a pause until the secondary is promoted.
 
     Costs two replicas of everything but messages; an output log of about twice `acknowledge_every` events a channel in
     memory; no checkpoints.
@@ -62,7 +62,7 @@ def active_standby(
         claims=(
             Claim(
                 precise_recovery() if sink_filter else rollback_recovery(),
-                Tolerance.ONE_IN_STEP,
+                Tolerance.ONE_IN_SYNC,
                 "deterministic operators and merges, replicas apart",
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),

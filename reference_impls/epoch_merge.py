@@ -36,7 +36,7 @@ def epoch_merge(
     acknowledge_every: Events = events(100),
     silence: Duration = seconds(0.002),
 ) -> SchemeSubject:
-    """Claims precise recovery, as long as each slice keeps one replica in step; operators need not be commutative.
+    """Claims precise recovery, as long as each slice keeps one replica in sync; operators need not be commutative.
 
     `epoch`, in milliseconds of event time, is for topologies of which no operator says how long its epochs are; else
     those that do not say it have what fits into all others. Costs what active replication costs, and up to an epoch of
@@ -68,7 +68,7 @@ def epoch_merge(
         claims=(
             Claim(
                 precise_recovery(),
-                Tolerance.ONE_IN_STEP,
+                Tolerance.ONE_IN_SYNC,
                 "deterministic operators, replicas apart",
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),

@@ -7,7 +7,7 @@
   The number has to rise on each of these, so it is refused where several groups merge: of two that arrive in another
   order than they left the source, the later one is dropped, without any fault.
 - Whatever is emitted is emitted because of a tuple, never because of a clock, so the workers of a group give the same.
-- A worker that returns gets the state of another of its group, and emits only when it is in step: else it would raise
+- A worker that returns gets the state of another of its group, and emits only when it is in sync: else it would raise
   the mark, and suppress what is right.
 
 Where this departs from the paper:
@@ -43,7 +43,7 @@ from .requirements import acyclic, at_least, bounded_fan_out, deterministic, set
 
 
 def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
-    """Claims k-safety, as long as each key group keeps one worker in step: so with any k machines gone.
+    """Claims k-safety, as long as each key group keeps one worker in sync: so with any k machines gone.
 
     Costs everything k + 1 times, messages even its square, and an output log of about `acknowledge_every` events a
     channel in memory; nothing is written anywhere.
@@ -80,7 +80,7 @@ def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = eve
         claims=tuple(
             Claim(
                 guarantee,
-                Tolerance.ONE_IN_STEP,
+                Tolerance.ONE_IN_SYNC,
                 "deterministic operators, replicas apart, links that lose nothing",
                 rests_on=(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
             )

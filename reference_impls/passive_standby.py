@@ -37,7 +37,7 @@ def passive_standby(
     silence: Duration = seconds(0.002),
 ) -> SchemeSubject:
     """Claims precise recovery with the sink's filter, rollback recovery (repeating) without, as long as each slice
-    keeps one replica in step: once a replica is gone, a second failure only after the new pair is in step.
+    keeps one replica in sync: once a replica is gone, a second failure only after the new pair is in sync.
 
     Costs one state and log a `synchronize_every` events over the network, held in memory twice, an output log of about
     twice as many events a channel, and, where it is hot, all input twice.
@@ -68,7 +68,7 @@ def passive_standby(
         claims=(
             Claim(
                 precise_recovery() if sink_filter else rollback_recovery(),
-                Tolerance.ONE_IN_STEP,
+                Tolerance.ONE_IN_SYNC,
                 "deterministic operators and merges, replicas apart, a source that replays",
                 rests_on=(
                     *(Activity.CHECKPOINT, Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),

@@ -59,7 +59,7 @@ def deterministic(topology: Topology, scheme: str) -> None:
         topology,
         scheme,
         [name for name, stage in topology.stages.items() if stage.operator.every is not None],
-        "emits by its node's clock: another replica, or another life, emits otherwise, which the times of events, with "
+        "emits by its node's clock: another replica, or a successor, emits otherwise, which the times of events, with "
         "due() and on_time(), would not",
     )
 

@@ -55,7 +55,7 @@ def turns_by_load(
     acknowledge_every: Events = events(100),
     consider_every: Events = events(50),
 ) -> SchemeSubject:
-    """Claims precise recovery, as long as each slice keeps one replica in step. Weights are considered again whenever
+    """Claims precise recovery, as long as each slice keeps one replica in sync. Weights are considered again whenever
     about `consider_every` events have come in for a slice, and change twice as many later.
 
     Costs what active replication does; a coordinator, which makes two things durable in so many events of each slice;

@@ -68,5 +68,5 @@ def addresses_of(scheme: str) -> list[Address]:
         and reached.address.point in SAME_EVERYWHERE
         and reached.address.key.partition(" ")[2].startswith("@")
     ]
-    # Not the first ones: a replica that stands by has to be in step. Nor the last ones: input has to be outstanding.
+    # Not the first ones: a replica that stands by has to be in sync. Nor the last ones: input has to be outstanding.
     return Random(scheme).sample(passed[len(passed) // 3 : len(passed) * 2 // 3], CRASHES)

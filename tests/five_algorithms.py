@@ -35,9 +35,9 @@ def come_out_as_claimed(name: str, cluster: Cluster, folder: Path) -> Finished:
     assert all(entry.bite.bit for entry in struck)
     assert {entry.number for entry in struck} == {0, 1, 2}
     struck_as_often = Counter(target for fault in registry.scenario(name).scenario.faults for target in fault.targets)
-    incarnations = {(one.slice, one.incarnation) for one in finished.history.each(Started)}
+    started = {(one.slice, one.incarnation) for one in finished.history.each(Started)}
     for slice_id, often in struck_as_often.items():
-        began = sorted(number for name, number in incarnations if name == slice_id)
+        began = sorted(number for name, number in started if name == slice_id)
         assert len(began) > often, f"{slice_id} was struck {often} times, and has lived as {began} only"
     view = view_of_run(finished.description, finished.history, finished.judgement, finished.folder)
     screen = [line.plain for line in run_screen(view)]

@@ -49,7 +49,7 @@ MUTANT_SEED = 7
 MUTANT_EFFORT = 20_000
 """Events that shrinking may feed: enough for few faults and little input, if not for the least."""
 BY_HAND = {
-    # A spare that is promoted once one that was placed later has spoken: the store refuses it.
+    # A spare that is promoted once one that was placed later has been active: the store refuses it.
     "deployed/trace-numbered": (
         Planned(
             "nodes-lost-for-good",

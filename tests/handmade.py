@@ -33,7 +33,7 @@ from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Delivered,
-    InStep,
+    InSync,
     Kept,
     Offered,
     Opened,
@@ -173,13 +173,13 @@ class Made:
         restored: tuple[int, int] | None = None,
         next_seq: int = 1,
         seed: int = 0,
-        in_step: bool = True,
+        in_sync: bool = True,
     ) -> None:
         actor = replica_name(f"{name}-0", replica)
         self.timeline.append(Placed(Stamp(self.at), actor, number, f"{name}-{number}"))
         self.note(Started(f"{name}-0", number, restored, next_seq, replica, seed))
-        if in_step:
-            self.note(InStep(f"{name}-0", number))
+        if in_sync:
+            self.note(InSync(f"{name}-0", number))
 
     def lose(self, name: str, number: int, *, replica: int = 0, fault: int = 0) -> None:
         """Its node is gone, and that is noticed at once."""
@@ -192,8 +192,8 @@ class Made:
     def restore(self, name: str, number: int, checkpoint: tuple[int, int], next_seq: int) -> None:
         self.note(Restored(f"{name}-0", number, checkpoint, next_seq))
 
-    def in_step(self, name: str, number: int) -> None:
-        self.note(InStep(f"{name}-0", number))
+    def in_sync(self, name: str, number: int) -> None:
+        self.note(InSync(f"{name}-0", number))
 
     def promote(self, name: str, number: int) -> None:
         self.note(Promoted(f"{name}-0", number))

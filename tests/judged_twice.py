@@ -16,7 +16,7 @@ def told_in_full(subject: SchemeSubject, history: History) -> dict[str, Any]:
     reexecution = collation.reexecution
     assert reexecution is not None
     found = {name: one for name, one in told_by(collation).items() if name not in ("reexecution", "wanted")}
-    again = {
+    executed = {
         f"{slice_id}#{number}": _rerun(one)
         for slice_id, reruns in reexecution.reruns.items()
         for number, one in reruns.items()
@@ -26,7 +26,7 @@ def told_in_full(subject: SchemeSubject, history: History) -> dict[str, Any]:
         for slice_id, reruns in reexecution.reruns.items()
         for number, one in reruns.items()
     }
-    return found | {"executed again": again, "visible": visible}
+    return found | {"executed": executed, "visible": visible}
 
 
 def _rerun(one: Rerun) -> dict[str, Any]:

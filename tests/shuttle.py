@@ -50,7 +50,7 @@ from streamproof.harness.protocol.messages import Checkpoint, Items, Message
 from streamproof.harness.protocol.stores import MemoryStore, put
 from streamproof.harness.recording.records import Delivered, Kept, Record
 
-Incarnation = tuple[str, int]
+SliceIncarnation = tuple[str, int]
 """A slice, and which incarnation of it."""
 _ENDS = "ends"
 """The node of the sources and sinks."""
@@ -69,29 +69,29 @@ class Shuttle:
     ) -> None:
         self.subject = subject
         self.specs = {spec.slice_id: spec for spec in subject.specs}
-        self.machines: dict[Incarnation, Slice] = {}
-        self.node_of: dict[Incarnation, str] = {}
+        self.machines: dict[SliceIncarnation, Slice] = {}
+        self.node_of: dict[SliceIncarnation, str] = {}
         self.records: list[Record] = []
-        self.in_step: set[Incarnation] = set()
+        self.in_sync: set[SliceIncarnation] = set()
         self.steps = 0
         self._feed = Feed(lambda source: iter(batches[source]), 1, stretch)
         self._random = random
-        self._links: dict[tuple[Incarnation, Incarnation], deque[Message]] = {}
-        self._told: dict[Incarnation, deque[Input]] = {}
-        self._timers: list[tuple[Incarnation, Timer]] = []
-        self._writes: list[tuple[Incarnation, Checkpoint | Items]] = []
+        self._links: dict[tuple[SliceIncarnation, SliceIncarnation], deque[Message]] = {}
+        self._told: dict[SliceIncarnation, deque[Input]] = {}
+        self._timers: list[tuple[SliceIncarnation, Timer]] = []
+        self._writes: list[tuple[SliceIncarnation, Checkpoint | Items]] = []
         self._reports: deque[ManagerInput] = deque()
         self._store = MemoryStore()
         self._directory = Directory(subject.specs)
         slices = [name for name, spec in self.specs.items() if spec.role is Role.OPERATOR]
-        self.manager = Manager(slices, nodes, subject.replicas, subject.speaking)
+        self.manager = Manager(slices, nodes, subject.replicas, subject.active_replicas)
         self.live = [f"node-{i}" for i in range(nodes)]
         for node in self.live:
             self._manage(NodeJoined(node))
         for name, spec in self.specs.items():
             if spec.role is not Role.OPERATOR:
                 self._start(PlaceSlice(name, 0, 1, _ENDS, initial=True))
-                self._announce(name, 1, speaks=True)
+                self._announce(name, 1, active=True)
 
     # What can happen
 
@@ -126,15 +126,15 @@ class Shuttle:
         self._reports.append(NodeJoined(node))
 
     def expendable(self, node: str) -> bool:
-        """Whether every slice has a replica in step elsewhere."""
+        """Whether every slice has a replica in sync elsewhere."""
         if node not in self.live:
             return False
         others = {
-            name for name, incarnation in self.in_step & self.machines.keys() if self.node_of[name, incarnation] != node
+            name for name, incarnation in self.in_sync & self.machines.keys() if self.node_of[name, incarnation] != node
         }
         return all(spec.role is not Role.OPERATOR or name in others for name, spec in self.specs.items())
 
-    def break_link(self, one: Incarnation, other: Incarnation) -> None:
+    def break_link(self, one: SliceIncarnation, other: SliceIncarnation) -> None:
         """What is on its way between two incarnations is lost, and they are in touch again."""
         for key in ((one, other), (other, one)):
             self._links.pop(key, None)
@@ -142,12 +142,12 @@ class Shuttle:
             if who in self.machines and (who[0] == peer[0] or peer[0] in self.specs[who[0]].upstream):
                 self.tell(who, Reroute(*peer))
 
-    def tell(self, who: Incarnation, given: Input) -> None:
+    def tell(self, who: SliceIncarnation, given: Input) -> None:
         self._told.setdefault(who, deque()).append(given)
 
     # How it happens
 
-    def feed(self, who: Incarnation, given: Input) -> None:
+    def feed(self, who: SliceIncarnation, given: Input) -> None:
         machine = self.machines.get(who)
         if machine is None:
             return
@@ -166,20 +166,20 @@ class Shuttle:
                 case _:
                     self._reports.append(SliceReady(*who))
 
-    def _deliver(self, sender: Incarnation, receiver: Incarnation) -> None:
+    def _deliver(self, sender: SliceIncarnation, receiver: SliceIncarnation) -> None:
         self.feed(receiver, Receive(sender[0], self._links[sender, receiver].popleft()))
 
-    def _tell(self, who: Incarnation) -> None:
+    def _tell(self, who: SliceIncarnation) -> None:
         given = self._told[who].popleft()
         if isinstance(given, Promote) and self.specs[who[0]].setup.promoted_from_store:
             given = Promote(self._store.fence(*who))
         self.feed(who, given)
 
-    def _fire(self, timer: tuple[Incarnation, Timer]) -> None:
+    def _fire(self, timer: tuple[SliceIncarnation, Timer]) -> None:
         self._timers.remove(timer)
         self.feed(timer[0], Fire(timer[1]))
 
-    def _write(self, write: tuple[Incarnation, Checkpoint | Items]) -> None:
+    def _write(self, write: tuple[SliceIncarnation, Checkpoint | Items]) -> None:
         self._writes.remove(write)
         who, checkpoint = write
         if who in self.machines and put(self._store, checkpoint):
@@ -194,12 +194,12 @@ class Shuttle:
                         self._reports.append(SliceUp(effect.slice_id, effect.incarnation))
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
                     self.tell((slice_id, incarnation), Promote(None))
-                case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
-                    self._announce(slice_id, incarnation, speaks)
+                case Announce(slice_id=slice_id, incarnation=incarnation, active=active):
+                    self._announce(slice_id, incarnation, active)
                 case Withdraw(slice_id=slice_id, incarnation=incarnation):
                     self._withdraw(slice_id, incarnation)
                 case Trust(slice_id=slice_id, incarnation=incarnation):
-                    self.in_step.add((slice_id, incarnation))
+                    self.in_sync.add((slice_id, incarnation))
 
     def _start(self, place: PlaceSlice) -> None:
         who = place.slice_id, place.incarnation
@@ -208,8 +208,8 @@ class Shuttle:
         kept = self._store.items(place.slice_id) if place.initial else []
         self.feed(who, Start(place.incarnation, checkpoint, place.replica, place.initial, 0, kept))
 
-    def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        for told in self._directory.announce(slice_id, incarnation, speaks):
+    def _announce(self, slice_id: str, incarnation: int, active: bool) -> None:
+        for told in self._directory.announce(slice_id, incarnation, active):
             self.tell((told.slice_id, told.incarnation), Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:

@@ -28,7 +28,7 @@ from ..judging.reexecutor import Reexecutor
 from ..judging.tolerance import Tolerance
 from ..protocol.coordinator import Coordinator, CoordinatorSpec
 from ..protocol.machine import Slice
-from ..protocol.manager import Manager, NodeJoined, Speaking
+from ..protocol.manager import ActiveReplicas, Manager, NodeJoined
 from ..protocol.mechanism import Mechanism
 from ..protocol.merging import sequencer
 from ..protocol.placement import Placement
@@ -290,14 +290,14 @@ class SchemeSubject:
         return tuple(s for s in self.on_nodes if self.topology.role(s) is Role.SINK)
 
     @property
-    def speaking(self) -> Speaking:
-        """Which replicas of a slice speak for it."""
-        return Speaking.ALL if self.all_speak else Speaking.ONE
+    def active_replicas(self) -> ActiveReplicas:
+        """Which replicas of a slice are active."""
+        return ActiveReplicas.ALL if self.all_active else ActiveReplicas.ONE
 
     @cached_property
-    def all_speak(self) -> bool:
+    def all_active(self) -> bool:
         """Whether all replicas of a slice send what they make."""
-        return all(setup.all_speak for setup in self._of_operators)
+        return all(setup.all_active for setup in self._of_operators)
 
     @property
     def replicas_take_all(self) -> bool:
@@ -322,7 +322,7 @@ class SchemeSubject:
             self.on_nodes,
             len(nodes),
             self.replicas,
-            self.speaking,
+            self.active_replicas,
             coordinators=[one.slice_id for one in self.coordinators],
             placement=self.placed,
             alone=self.sinks_on_nodes,
@@ -454,7 +454,7 @@ class SchemeSubject:
         tracked = any(one.sends_again_after is not None for one in self.mechanisms_of(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
         alone = ends.union(self.sinks_on_nodes)
-        return SubjectShape(self.replicas, self.speaking is Speaking.ALL, tracking, ends, alone)
+        return SubjectShape(self.replicas, self.active_replicas is ActiveReplicas.ALL, tracking, ends, alone)
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

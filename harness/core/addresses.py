@@ -28,9 +28,9 @@ class Point(StrEnum):
     REROUTED = "rerouted"
     """It hears of a neighbour's incarnation. Key: `count-0#2`."""
     LOST = "lost"
-    """It hears that a neighbour's incarnation speaks no more. Key: `count-0#1`."""
+    """It hears that a neighbour's incarnation is gone. Key: `count-0#1`."""
     PROMOTED = "promoted"
-    """It hears that it speaks for its slice from now on. Key: empty."""
+    """It hears that it is active from now on. Key: empty."""
     RECEIVED = "received"
     """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its
     first event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
@@ -166,7 +166,7 @@ class Address(msgspec.Struct, frozen=True, order=True, gc=False):
     actor: str
     """A slice, the manager, or a driver."""
     incarnation: int
-    """Which life; of a slice, counted over all its replicas."""
+    """Of a slice, counted over all its replicas."""
     point: Point
     key: str
     """An identity, never a count."""
@@ -220,7 +220,7 @@ class Moment:
         return cls(address.point, address.side, address.key, address.name, address.incarnation)
 
     def of(self, actor: str) -> Moment:
-        """The same moment in the life of `actor`, unless it already names one."""
+        """The same moment of `actor`, unless it already names one."""
         return self if self.actor is not None else replace(self, actor=actor)
 
     def matches(self, address: Address, taken: int) -> bool:

@@ -72,7 +72,7 @@ class Operator(ABC, Generic[State]):
 
     def on_clock(self, now: int, state: State) -> Iterable[Output]:
         """What is made when its node's clock shows `now`, in ms; never before anything was taken. The clock is an input
-        like others, and is on record; but each replica has its own, and a second life has another."""
+        like others, and is on record; but each replica has its own, and a successor has another."""
         return ()
 
     @property

@@ -108,7 +108,7 @@ Schedule = tuple[Fault, ...]
 
 @dataclass(frozen=True)
 class checkpoint:
-    """The moments in the life of a slice's checkpoint number `number`."""
+    """The moments that a slice's checkpoint number `number` goes through."""
 
     number: int
 
@@ -151,7 +151,7 @@ class recovery:
 
 @dataclass(frozen=True)
 class batch:
-    """The moments in the life of a query's micro-batch number `number`, counted from 0, in the order in which they
+    """The moments that a query's micro-batch number `number`, counted from 0, goes through, in the order in which they
     come.
 
     What tasks do, several of them do for every batch, and the moment is that of the first that comes to it.

@@ -43,7 +43,7 @@ class Anomaly(StrEnum):
     BOUND_EXCEEDED = "bound-exceeded"
     """A stated bound was passed: on time, or on an error."""
     STALL = "stall"
-    """The run did not come to its end, or a replica that was to get in step never did."""
+    """The run did not come to its end, or a replica that was to get in sync never did."""
     CRASH_LOOP = "crash-loop"
     """Started again and again, the subject failed at the same place each time, although no fault was in force."""
 

@@ -40,7 +40,7 @@ from .census import Reached, watched_run
 from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
 from .failing import failed_under
-from .sparing import SparedNow, in_step_twice
+from .sparing import SparedNow, in_sync_twice
 from .trunks import Trunks
 
 
@@ -179,9 +179,9 @@ class Bench:
 
     @cached_property
     def is_limited(self) -> bool:
-        """Whether every claim holds only as long as each slice keeps a replica in step."""
+        """Whether every claim holds only as long as each slice keeps a replica in sync."""
         claims = self.subject.claims
-        return bool(claims) and all(claim.tolerates is Tolerance.ONE_IN_STEP for claim in claims)
+        return bool(claims) and all(claim.tolerates is Tolerance.ONE_IN_SYNC for claim in claims)
 
     @property
     def subject(self) -> SchemeSubject:
@@ -209,9 +209,9 @@ class Bench:
 
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:
-        """Those of the run without failures at which a node can be lost, and every slice keeps a replica in step."""
+        """Those of the run without failures at which a node can be lost, and every slice keeps a replica in sync."""
         reached, history = self._calm
-        spans = in_step_twice(history, self.subject.topology)
+        spans = in_sync_twice(history, self.subject.topology)
         return tuple(one for one in reached if any(begin <= one.at < end for begin, end in spans))
 
     def with_input(self, events: int, batch: int) -> Bench:

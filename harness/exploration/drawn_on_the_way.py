@@ -30,7 +30,7 @@ class FaultAhead:
     """How many addresses that would do are passed before."""
     would_do: Callable[[Address], bool]
     spared: bool
-    """Only as long as every slice keeps a replica in step."""
+    """Only as long as every slice keeps a replica in sync."""
     biting: bool = False
     """Only where it ends each of its targets, while input is still to be processed."""
 

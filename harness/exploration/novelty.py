@@ -16,10 +16,10 @@ from ..core.addresses import Address
 from ..core.slice_names import slice_of
 from ..judging.exercised import Activity
 from ..recording.history import FaultHealed, FaultStruck, History, NodeGone, TimelineEntry
-from ..recording.records import CheckpointDurable, InStep, Opened, Promoted, Record, Refused, Restored, Started
+from ..recording.records import CheckpointDurable, InSync, Opened, Promoted, Record, Refused, Restored, Started
 
-_Telling = Started | Restored | Promoted | InStep | Opened | CheckpointDurable | Refused
-_TELLING: Final = (Started, Restored, Promoted, InStep, Opened, CheckpointDurable, Refused)
+_Telling = Started | Restored | Promoted | InSync | Opened | CheckpointDurable | Refused
+_TELLING: Final = (Started, Restored, Promoted, InSync, Opened, CheckpointDurable, Refused)
 _ORDER: Final = 4
 """How many slices that came back one after the other make an order."""
 

@@ -224,8 +224,8 @@ class RandomSchedules:
     When: the first mostly at an address that the run without failures passes, each further one mostly so many of the
     addresses ahead that are passed once those before have struck, soon more often than late, so that a recovery is hit;
     else at a time, or after a number of events. What does not come before the run is over is left out, unless nothing
-    does. Where the claims hold only as long as each slice keeps a replica in
-    step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
+    does. Where the claims hold only as long as each slice keeps a replica in sync,
+    mostly at an address at which each has two: what goes beyond a claim cannot break it.
 
     Each is drawn by itself from its number and the seed, independently of all others; so many in a row in one simulated
     world, whose run without failures they branch off from. What is never seen in any bounds the chance of it among the

@@ -57,10 +57,10 @@ class ChannelCount:
     def _count(self, rerun: Reexecution, deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event]) -> None:
         upstream, _, sink = self.channel.partition(">")
         senders = rerun.reruns.get(upstream, {})
-        speaking = {delivery.record.incarnation for delivery in deliveries}
+        heard = {delivery.record.incarnation for delivery in deliveries}
         places = {
             number: {derivation: place for place, derivation in enumerate(senders[number].channel(sink)[1])}
-            for number in speaking & senders.keys()
+            for number in heard & senders.keys()
         }
         highest = dict.fromkeys(places, -1)
         """Sender -> the place, in its order, of the last output that was delivered, whoever sent it."""

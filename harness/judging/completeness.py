@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from ..recording.history import Aborted, Drained, History, Stalled
-from ..recording.records import InStep
+from ..recording.records import InSync
 from .incarnations import still_there
 from .reexecution import Reexecution
 
@@ -22,33 +22,33 @@ def why_inconclusive(history: History, rerun: Reexecution) -> str:
         for one in alive:
             if rerun.replaced(one):
                 return f"the state of {slice_id} was recorded of incarnation {one.number}, which is not its last"
-        in_step = rerun.in_step.get(slice_id)
-        if in_step is not None and all(one.number not in in_step for one in alive):
-            return f"no replica of {slice_id} was in step at the end"
+        in_sync = rerun.in_sync.get(slice_id)
+        if in_sync is not None and all(one.number not in in_sync for one in alive):
+            return f"no replica of {slice_id} was in sync at the end"
     return _unseen(history, rerun)
 
 
 def _unseen(history: History, rerun: Reexecution) -> str:
-    """Which incarnation was there at the end, and left no record of what it kept: one that works, or that is in step
-    where all replicas work. Who got in step after the end had no part in the run."""
+    """Which incarnation was there at the end, and left no record of what it kept: one that works, or that is in sync
+    where all replicas work. Who got in sync after the end had no part in the run."""
     running = still_there(history)
     end = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), inf)
     for slice_id, reruns in rerun.reruns.items():
         for number in sorted(reruns.keys() - rerun.kept[slice_id].keys()):
             works = reruns[number].took or slice_id in rerun.all_work
-            in_step = rerun.in_step.get(slice_id)
+            in_sync = rerun.in_sync.get(slice_id)
             if (slice_id, number) not in running or not works:
                 continue
-            if in_step is None or (number in in_step and _in_step_at(history, slice_id, number) <= end):
+            if in_sync is None or (number in in_sync and _in_sync_at(history, slice_id, number) <= end):
                 return f"{slice_id}#{number} was there at the end, and what it kept was not recorded"
     return ""
 
 
-def _in_step_at(history: History, slice_id: str, number: int) -> float:
+def _in_sync_at(history: History, slice_id: str, number: int) -> float:
     known = (
         stamped.at
-        for stamped in history.of(InStep)
-        if isinstance(stamped.record, InStep)
+        for stamped in history.of(InSync)
+        if isinstance(stamped.record, InSync)
         and (stamped.record.slice, stamped.record.incarnation) == (slice_id, number)
     )
     return next(known, inf)

@@ -207,7 +207,7 @@ def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
 
 
 def _ever_taken(reruns: Mapping[int, Rerun]) -> Collection[Derivation | None]:
-    """A slice that keeps nothing loses nothing of what an earlier life of it took."""
+    """A slice that keeps nothing loses nothing of what an earlier incarnation of it took."""
     return {derivation for rerun in reruns.values() for derivation in rerun.took}
 
 
@@ -219,8 +219,8 @@ def _opened_by(opened: _Opened, up: str, number: int, sink: str) -> Sequence[int
     """The same for a sink, whichever of its incarnations opened the channel: a delivery does not say whose it is."""
     return sorted(
         made
-        for (sender, life, to, _), places in opened.items()
-        if (sender, life, to) == (up, number, sink)
+        for (sender, incarnation, to, _), places in opened.items()
+        if (sender, incarnation, to) == (up, number, sink)
         for made in places
     )
 

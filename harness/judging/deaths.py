@@ -14,8 +14,8 @@ def crashes_of(history: History) -> int:
     """How many faults that end a process struck one after the other.
 
     A recovery from what was durable stands for a crash at each of several points, between which nothing happened that
-    outlives one: the record has them all, and only one can have been. So can a driver die only once in a life. A driver
-    that was stopped until its successor was there has had its life taken from it too, though it went on beside that.
+    outlives one: the record has them all, and only one can have been. So can an incarnation of a driver die only once.
+    One that was stopped until its successor was there counts as dead too, though it went on beside that.
     """
     struck = list(history.struck())
     # What lasts and heals, as a slow disk or a pause, ends nobody; nor does it by itself have anybody replaced.

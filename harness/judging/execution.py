@@ -55,33 +55,33 @@ class Execution:
     def __init__(
         self, spec: SliceSpec, book: Book, reruns: dict[str, dict[int, Rerun]], known: KnownIncarnation | None = None
     ) -> None:
-        """`known` is a life of the same slice, of this history or of another."""
+        """`known` is an incarnation of the same slice, of this history or of another."""
         self._spec = spec
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
         self._reruns = reruns
         """Of slices upstream, all of them; in a cycle, as far as they are executed."""
-        self._lives: dict[int, list[BookEntry]] = {}
+        self._records: dict[int, list[BookEntry]] = {}
         self._begun_from: set[tuple[int, int]] = set()
         """(incarnation, number) of the checkpoints that somebody began with."""
-        life: list[BookEntry] = []
+        records: list[BookEntry] = []
         of = None
         for record in book:
             if record.incarnation != of:
                 of = record.incarnation
-                life = self._lives.setdefault(of, [])
-            life.append(record)
+                records = self._records.setdefault(of, [])
+            records.append(record)
             if type(record) in _BEGINNING and (begun := _begun_from(record)) is not None:
                 self._begun_from.add(begun)
-        self._done = dict.fromkeys(self._lives, 0)
-        """How many records of each life have been carried out."""
+        self._done = dict.fromkeys(self._records, 0)
+        """How many records of each incarnation have been carried out."""
         self._heard: dict[tuple[int, str, int], int] = {}
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
         self._did: dict[int, tuple[list[_Did], dict[int, int]]] = {}
         self._known = known
         self._along: dict[Rerun, Along] = {}
-        """Those of whom nothing is executed, as long as they do what a known life did."""
+        """Those of whom nothing is executed, as long as they do what a known one did."""
         self._one_by_one: dict[int, int] = {}
         """Incarnation -> up to which of its records batches are looked at one by one."""
         self._by_hand = made_by_hand(book)
@@ -94,7 +94,7 @@ class Execution:
         self._events: dict[Rerun, list[Event]] = {}
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
-        """Those that began in the middle of a known life, and left it."""
+        """Those that began in the middle of a known one, and left it."""
         self._in_columns = False
         """Whether any of what it took is in columns."""
         for up in spec.upstream:
@@ -120,44 +120,44 @@ class Execution:
         if spec.cycle:
             reruns[spec.slice_id] = self.found
             return
-        for number in self._lives:
+        for number in self._records:
             self._carry_out(number)
 
     def longest(self, than: int) -> tuple[Rerun, list[Event]] | None:
-        """Of the lives that began blank, or where a known one was, and were executed in one stretch, the longest, from
-        its beginning on, with what it took: if that is more `than` so many events."""
-        lives = [
+        """Of the incarnations that began blank, or where a known one was, and were executed in one stretch, the
+        longest, from its beginning on, with what it took: if that is more `than` so many events."""
+        executed = [
             (one, events) for one, events in self._events.items() if len(one.stretches) == 1 and len(events) > than
         ]
-        if not lives:
+        if not executed:
             return None
-        one, events = max(lives, key=lambda life: len(life[1]))
+        one, events = max(executed, key=lambda found: len(found[1]))
         along = self._continuing.get(one)
         return (one if along is None else along.known.continued(along.since, one)), events
 
     @property
     def over(self) -> bool:
         """Whether all has been executed."""
-        return all(self._done[number] == len(life) for number, life in self._lives.items())
+        return all(self._done[number] == len(records) for number, records in self._records.items())
 
     def go_on(self, *, at_all_costs: bool = False) -> bool:
         """In a cycle: execute as far as it goes, or one record more, whatever that needs. Returns whether anything
         was."""
         before = sum(self._done.values())
-        for number, life in self._lives.items():
-            while self._done[number] < len(life):
-                if not self._can_be_done(number, life[self._done[number]]):
+        for number, records in self._records.items():
+            while self._done[number] < len(records):
+                if not self._can_be_done(number, records[self._done[number]]):
                     if not at_all_costs:
                         break
                     at_all_costs = False
-                self._do(number, life[self._done[number]])
+                self._do(number, records[self._done[number]])
         return sum(self._done.values()) > before
 
     def _can_be_done(self, number: int, record: BookEntry) -> bool:
         """Whether what it needs is there, or never will be."""
         if isinstance(record, (Started, Restored)):
             begun_from = _begun_from(record)
-            return begun_from is None or begun_from[0] not in self._lives or self._has(*begun_from)
+            return begun_from is None or begun_from[0] not in self._records or self._has(*begun_from)
         if isinstance(record, Taken):
             rerun = self.found.get(number)
             if rerun is None:
@@ -177,25 +177,25 @@ class Execution:
                 waiting.append(needed)
 
     def _advance(self, number: int, goal: int | None, waiting: set[int]) -> tuple[int, int] | None:
-        """Carry out a life, up to the checkpoint `goal`. Returns which checkpoint of which other life it needs first,
-        if that is still to come."""
-        life = self._lives[number]
-        while self._done[number] < len(life):
-            record = life[self._done[number]]
+        """Carry out what an incarnation did, up to the checkpoint `goal`. Returns which checkpoint of which other it
+        needs first, if that is still to come."""
+        records = self._records[number]
+        while self._done[number] < len(records):
+            record = records[self._done[number]]
             kind = type(record)
             if kind is Taken:
-                if self._take_along(number, life, goal):
+                if self._take_along(number, records, goal):
                     if goal is not None and self._has(number, goal):
                         return None
                     continue
-                if self._receivers is not None and self._take_in_columns(number, life, self._receivers):
+                if self._receivers is not None and self._take_in_columns(number, records, self._receivers):
                     continue
             elif kind in _BEGINNING:
                 assert isinstance(record, (Started, Restored))
                 begun_from = _begun_from(record)
                 if begun_from is not None:
                     whose, checkpoint = begun_from
-                    ahead = whose in self._lives and self._done[whose] < len(self._lives[whose])
+                    ahead = whose in self._records and self._done[whose] < len(self._records[whose])
                     if ahead and whose not in waiting and not self._has(whose, checkpoint):
                         return begun_from
                 if self._share(number, record):
@@ -208,7 +208,7 @@ class Execution:
         return None
 
     def _do(self, number: int, record: BookEntry) -> None:
-        """Carry out the next record of a life."""
+        """Carry out the next record of an incarnation."""
         self._done[number] += 1
         if isinstance(record, Started):
             self.found[number] = self._begin(record)
@@ -237,17 +237,17 @@ class Execution:
     # Those that do what is known
 
     def _go_along(self, rerun: Rerun, known: KnownIncarnation, place: int) -> bool:
-        """Whether a life that has taken nothing goes on from where a known one was."""
+        """Whether one that has taken nothing goes on from where a known one was."""
         along = known.along(place, rerun.stretch.first_seq) if self._can_be_known else None
         if along is None or known.is_to_be_executed():
             return False
         self._along[rerun] = along
         return True
 
-    def _take_along(self, number: int, life: Sequence[BookEntry], goal: int | None) -> bool:
-        """Carry out, in one go, the batches in a row that a life took which goes along, and the checkpoints that it
-        took in between, up to the checkpoint `goal`: as far as each batch is what its sender made next, and what the
-        known life took next. Returns whether any were; one by one they may yet be."""
+    def _take_along(self, number: int, records: Sequence[BookEntry], goal: int | None) -> bool:
+        """Carry out, in one go, the batches in a row that one took which goes along, and the checkpoints that it took
+        in between, up to the checkpoint `goal`: as far as each batch is what its sender made next, and what the known
+        one took next. Returns whether any were; one by one they may yet be."""
         rerun, done = self.found.get(number), self._done[number]
         along = None if rerun is None else self._along.get(rerun)
         if rerun is None or along is None or done < self._one_by_one.get(number, 0):
@@ -260,7 +260,7 @@ class Execution:
         """And after how many batches each checkpoint was taken."""
         came: dict[tuple[str, int], tuple[list[Event], Sequence[Derivation]]] = {}
         upto: dict[tuple[str, int], int] = {}
-        for record in islice(life, done, None):
+        for record in islice(records, done, None):
             if type(record) is CheckpointTaken:
                 cuts.append((record, len(batches)))
                 if record.number == goal:
@@ -300,9 +300,9 @@ class Execution:
         self._cut_along(rerun, along, [(record, begin + ends[after - 1]) for record, after in cuts])
         return True
 
-    def _in_a_row(self, up: str, speaker: int) -> tuple[list[Event], Sequence[Derivation]]:
+    def _in_a_row(self, up: str, number: int) -> tuple[list[Event], Sequence[Derivation]]:
         """What an incarnation upstream made for this slice, where numbers rise and it is at hand; else nothing."""
-        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        sender = self._reruns[up].get(number) if up in self._spec.upstream else None
         if sender is None or len(sender.stretches) > 1:
             return [], ()
         emissions = sender.emitted[self._spec.slice_id]
@@ -321,7 +321,7 @@ class Execution:
             self._continuing[rerun] = along
 
     def _cut_along(self, rerun: Rerun, along: Along, cuts: Iterable[tuple[CheckpointTaken, int]]) -> None:
-        """Checkpoints that a life took which goes along, each after so many events of the known one."""
+        """Checkpoints that one took which goes along, each after so many events of the known one."""
         known, since, stretch, channels = along.known, along.since, rerun.stretch, tuple(rerun.emitted)
         examined = self._keeps_state and not known.stateless
         for record, place in cuts:
@@ -344,8 +344,8 @@ class Execution:
 
     # Those that are executed
 
-    def _take_in_columns(self, number: int, life: Sequence[BookEntry], receivers: Receivers) -> bool:
-        """Carry out, in one go, batches in a row that a life took, as far as each is what its sender made next, and in
+    def _take_in_columns(self, number: int, records: Sequence[BookEntry], receivers: Receivers) -> bool:
+        """Carry out, in one go, batches in a row that one took, as far as each is what its sender made next, and in
         columns. Returns whether any were; one by one they may yet be."""
         from .executing_in_columns import TakenBatches, execute_batches
 
@@ -355,7 +355,7 @@ class Execution:
         batches = TakenBatches([], [])
         upto: dict[tuple[int, str, int], int] = {}
         taken = 0
-        for record in islice(life, done, None):
+        for record in islice(records, done, None):
             if type(record) is not Taken or taken >= CHUNK:
                 break
             emissions = self._made_in_columns(record.upstream, record.upstream_incarnation)
@@ -384,9 +384,9 @@ class Execution:
             self._remember(rerun, events)
         return True
 
-    def _made_in_columns(self, up: str, speaker: int) -> Emissions | None:
+    def _made_in_columns(self, up: str, number: int) -> Emissions | None:
         """What an incarnation upstream made for this slice, where numbers rise and it is in columns."""
-        sender = self._reruns[up].get(speaker) if up in self._spec.upstream else None
+        sender = self._reruns[up].get(number) if up in self._spec.upstream else None
         if sender is None or len(sender.stretches) > 1:
             return None
         emissions = sender.emitted[self._spec.slice_id]
@@ -527,13 +527,13 @@ class Execution:
         return self._execute_to(cut.rerun.number, next(n for n, one in cut.rerun.cuts.items() if one is cut))
 
     def _execute_to(self, number: int, checkpoint: int) -> Any:
-        """Execute a life once more, up to one of its checkpoints; returns its state there."""
-        life = iter(self._lives[number])
-        first = next(life)
+        """Execute an incarnation once more, up to one of its checkpoints; returns its state there."""
+        records = iter(self._records[number])
+        first = next(records)
         first_record = first if isinstance(first, Started) else _unannounced(self._spec.slice_id, number)
         twin = self._begin(first_record, twin=True)
         heard: dict[tuple[int, str, int], int] = {}
-        for record in life if isinstance(first, Started) else self._lives[number]:
+        for record in records if isinstance(first, Started) else self._records[number]:
             if isinstance(record, Taken):
                 self._take(twin, record, heard)
             elif isinstance(record, Restored):
@@ -635,11 +635,11 @@ class Execution:
     # Those that did the same
 
     def _doings(self, number: int) -> tuple[list[_Did], dict[int, int]]:
-        """What a life did with its state, and by each of its checkpoints, how much of that."""
+        """What an incarnation did with its state, and by each of its checkpoints, how much of that."""
         if number not in self._did:
             did: list[_Did] = []
             by: dict[int, int] = {}
-            for record in self._lives[number]:
+            for record in self._records[number]:
                 if type(record) is Taken or type(record) is Closed or type(record) is Fired:
                     did.append(_did(record))
                 elif type(record) is CheckpointTaken:
@@ -648,15 +648,15 @@ class Execution:
         return self._did[number]
 
     def _share(self, number: int, record: Started | Restored) -> bool:
-        """Whether all that is still to come of a life, from this record on, is what another did from the same state on,
-        so that it is known.
+        """Whether all that is still to come of an incarnation, from this record on, is what another did from the same
+        state on, so that it is known.
 
         Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
         """
-        if len(self._lives) == 1 or self._by_hand:
+        if len(self._records) == 1 or self._by_hand:
             # What a partial backup leaves out is in the state of who took it, and of nobody who begins with it.
             return False
-        life, done = self._lives[number], self._done[number]
+        records, done = self._records[number], self._done[number]
         if isinstance(record, Started):
             replica = record.replica
         elif number in self.found and not self.found[number].took:
@@ -664,13 +664,13 @@ class Execution:
         else:
             return False
         begun, next_seq = _begun_from(record), record.next_seq
-        rest = life[done + 1 :]
+        rest = records[done + 1 :]
         if not self._operator.deterministic or not rest or not _DOING.issuperset(map(type, rest)):
             return False
         does = self._doings(number)[0][-len(rest) :]
-        others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
+        others = [self.found[n] for n in (self._records if begun is None else (begun[0],)) if n in self.found]
         for other in others:
-            theirs = self._lives[other.number]
+            theirs = self._records[other.number]
             if other.number == number or self._done[other.number] < len(theirs) or len(other.stretches) > 1:
                 continue
             if other.number in self.same_as or not isinstance(theirs[0], Started):
@@ -697,13 +697,13 @@ class Execution:
                 self.found[number] = _copy(other, number, replica, stretch, since, emitted)
                 self.found[number].told = other.told
                 self.same_as[number] = other.number
-                self._done[number] = len(life)
+                self._done[number] = len(records)
                 return True
         return False
 
 
 _DOING = frozenset({Taken, Closed, Fired})
-"""Records of what a life does with its state."""
+"""Records of what an incarnation does with its state."""
 
 
 def _go_on_from(rerun: Rerun, cut: Cut) -> None:
@@ -717,7 +717,7 @@ def _unannounced(slice_id: str, number: int) -> Started:
 
 
 def _begun_from(record: BookEntry) -> tuple[int, int] | None:
-    """Which checkpoint a stretch of a life begins with: (whose, its number)."""
+    """Which checkpoint a stretch begins with: (whose, its number)."""
     if type(record) is Started:
         return record.restored
     return record.checkpoint if type(record) is Restored else None

@@ -16,7 +16,7 @@ from ..recording.records import (
     Adopted,
     CheckpointDurable,
     Delivered,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -39,7 +39,7 @@ class Activity(StrEnum):
     REPLAY = "replays"
     """A receiver took what had been made before it, or its sender, was there."""
     TAKE_OVER = "take-overs"
-    """A replica went on speaking, or began to, when another of its slice was lost."""
+    """A replica stayed active, or became so, when another of its slice was lost."""
     FILTER = "duplicates dropped"
     MERGE = "waits of a merge"
     """Something had come in, and was held since another channel could bring what comes before it."""
@@ -72,8 +72,8 @@ class SubjectShape:
 
     replicas: int
     """Of each operator slice."""
-    all_speak: bool
-    """Whether all replicas that are in step speak for their slice."""
+    all_active: bool
+    """Whether all replicas that are in sync are active."""
     tracking: frozenset[str]
     """The sources that send again what they do not hear of."""
     ends: frozenset[str]
@@ -92,7 +92,7 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     durable: set[tuple[str, int, int]] = set()
     opened: list[Opened] = []
     worked: dict[tuple[str, int], Worked] = {}
-    in_step: dict[tuple[str, int], int] = {}
+    in_sync: dict[tuple[str, int], int] = {}
     promoted: set[tuple[str, int]] = set()
     taken_over: list[tuple[str, int]] = []
     for stamped in history.of(*_TELLING):
@@ -111,8 +111,8 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
             taken_over.append((record.slice, record.incarnation))
         elif type(record) is Promoted:
             promoted.add((record.slice, record.incarnation))
-        elif type(record) is InStep:
-            in_step.setdefault((record.slice, record.incarnation), stamped.at)
+        elif type(record) is InSync:
+            in_sync.setdefault((record.slice, record.incarnation), stamped.at)
         elif type(record) is Worked:
             # Each says all that was until then.
             worked[record.slice, record.incarnation] = record
@@ -121,7 +121,7 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
         elif type(record) is Adopted:
             counts[Activity.CHANGE] += 1
     counts[Activity.CHECKPOINT] = len(durable)
-    # Before the first loss, replicas get in step with one another.
+    # Before the first loss, replicas get in sync with one another.
     counts[Activity.RESTORE] += sum(
         number > shape.initial_ones(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
     )
@@ -132,11 +132,11 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     counts[Activity.REPLAY] = _replays(history, opened, promoted, shape, replays)
     if replays is None or counts[Activity.REPLAY] < replays:
         counts[Activity.REPLAY] += _sent_again(history, shape)
-    counts[Activity.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
+    counts[Activity.TAKE_OVER] = _went_on(history, in_sync) if shape.all_active else len(promoted)
     return counts
 
 
-_TELLING = (CheckpointDurable, Opened, Started, Restored, Promoted, InStep, Worked, Refused, Adopted)
+_TELLING = (CheckpointDurable, Opened, Started, Restored, Promoted, InSync, Worked, Refused, Adopted)
 """The fewest of the records. What was offered, taken and delivered is read where there was something to be replayed."""
 
 
@@ -243,19 +243,19 @@ def _sent_again(history: History, shape: SubjectShape) -> int:
     return again
 
 
-def _went_on(history: History, in_step: Mapping[tuple[str, int], int]) -> int:
-    """Replicas in step that were lost while another of their slice was in step, and stayed."""
-    if len({slice_id for slice_id, _ in in_step}) == len(in_step):
+def _went_on(history: History, in_sync: Mapping[tuple[str, int], int]) -> int:
+    """Replicas in sync that were lost while another of their slice was in sync, and stayed."""
+    if len({slice_id for slice_id, _ in in_sync}) == len(in_sync):
         # No slice had another.
         return 0
     lost = losses(history)
     return sum(
         any(
             other[0] == one[0] and other != one and since <= at and lost.get(other, at + 1) > at
-            for other, since in in_step.items()
+            for other, since in in_sync.items()
         )
         for one, at in lost.items()
-        if in_step.get(one, at + 1) <= at
+        if in_sync.get(one, at + 1) <= at
     )
 
 

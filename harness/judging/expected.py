@@ -149,7 +149,7 @@ def _execute_epochs(
 
 def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation, Event]) -> Rerun | None:
     """The incarnation of a slice that took these, in this order, from the beginning. Of one that began as another
-    was, the state was executed, and not restored, so that its outputs are those of one life as well."""
+    was, the state was executed, and not restored, so that its outputs are those of one incarnation as well."""
     if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
         return None
     # Nor of one whose state is not made of what it took alone.

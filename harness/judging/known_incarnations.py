@@ -1,8 +1,8 @@
-"""Lives that were executed already, of which others are pieces.
+"""Incarnations that were executed already, of which others are pieces.
 
-In a search nearly every life of a slice is a piece of one that was executed before: of a dead one a beginning, of one
-that goes on from its checkpoint the rest. What is given the same events in the same order, from the same state on,
-makes the same, and is not executed again.
+In a search nearly every incarnation of a slice is a piece of one that was executed before: of a dead one a beginning,
+of one that goes on from its checkpoint the rest. What is given the same events in the same order, from the same state
+on, makes the same, and is not executed again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _EXAMINED_AGAIN: Final = 16
 
 
 class KnownIncarnation:
-    """A life that began blank, of an operator that draws nothing by chance, in one stretch and without epochs."""
+    """An incarnation that was executed: it began blank, in one stretch and without epochs, and its operator draws
+    nothing by chance."""
 
     def __init__(self, spec: SliceSpec, rerun: Rerun, events: Sequence[Event]) -> None:
         self.rerun = rerun
@@ -40,7 +41,7 @@ class KnownIncarnation:
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
 
     def is_to_be_executed(self) -> bool:
-        """Whether a life that could go along is executed all the same: what was executed once excuses what an operator
+        """Whether one that could go along is executed all the same: what was executed once excuses what an operator
         remembers beside its state, or draws."""
         self._went_along += 1
         return self._went_along % _EXECUTED_AGAIN == 0
@@ -80,7 +81,7 @@ class KnownIncarnation:
         return self.rerun.state is None
 
     def along(self, place: int, next_seq: int) -> Along | None:
-        """A life that goes on from there, if it numbers what it makes as this one did."""
+        """One that goes on from there, if it numbers what it makes as this one did."""
         return Along(self, place, place) if self.next_seqs[place] == next_seq else None
 
     def state_at(self, place: int) -> Any:
@@ -90,7 +91,7 @@ class KnownIncarnation:
         return twin.state
 
     def continued(self, since: int, rest: Rerun) -> Rerun:
-        """What this life would be, if it had gone on after so many events as another did that began from there."""
+        """What this one would be, if it had gone on after so many events as another did that began from there."""
         one, stretch = self.rerun, Stretch(None, 0, self.first_seq, emissions_of(self._spec))
         found = Rerun(one.slice_id, one.number, 0, [stretch], rest.next_seq, None, one.hop, rest.state)
         found.took.extend([*one.took[:since], *rest.took])
@@ -107,7 +108,7 @@ class KnownIncarnation:
 
 @dataclass(slots=True)
 class Along:
-    """How far a life has done what a known one did."""
+    """How far an incarnation has done what a known one did."""
 
     known: KnownIncarnation
     since: int

@@ -31,17 +31,17 @@ class Outputs:
         heads, self.rows, self.derivations = deliveries.columns()
         self._ends = np.cumsum(column_of(heads, 3)) if len(heads) else np.zeros(0, np.int64)
         self._at = column_of(heads, 0)
-        self._speakers = column_of(heads, 1)
+        self._senders = column_of(heads, 1)
         counts = column_of(heads, 3)
-        self.incarnations: Numbers = np.repeat(self._speakers, counts)
+        self.incarnations: Numbers = np.repeat(self._senders, counts)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
-    def speaking(self) -> set[int]:
+    def senders(self) -> set[int]:
         """Incarnations of which anything was delivered, if only a batch without rows."""
-        return set(self._speakers.tolist())
+        return set(self._senders.tolist())
 
     def at(self, place: int) -> DeliveredRow:
         delivery = int(np.searchsorted(self._ends, place, "right"))
@@ -60,8 +60,8 @@ class LongChannelCount:
         self._outputs = outputs = Outputs(deliveries)
         self._upstream, _, self._sink = channel.partition(">")
         senders = rerun.reruns.get(self._upstream, {})
-        speaking = sorted(outputs.speaking & senders.keys())
-        sent = [senders[number].channel(self._sink)[1] for number in speaking]
+        heard = sorted(outputs.senders & senders.keys())
+        sent = [senders[number].channel(self._sink)[1] for number in heard]
         should = derivations_of(wanted)
         delivered, due, *made = coded(outputs.derivations, should, *sent)
         self.lost: Sequence[tuple[Derivation]] = Each(
@@ -80,7 +80,7 @@ class LongChannelCount:
         self.repeated = self._pairs(repeated)
         self.conflicting = self._pairs(np.array(list(self._conflicting(repeated)), np.int64))
         orders = {}
-        for number in reversed(speaking):
+        for number in reversed(heard):
             orders[number] = places_in(delivered, made.pop())
         self.reordered = self._told(self._reordered(fresh, orders, senders))
         self.reordered_repeats = self._told(self._reordered_repeats(rerun, delivered, orders, again))

@@ -85,14 +85,14 @@ def _otherwise(rerun: Reexecution, slice_id: str, to: str, inputs: OutputsMade, 
     that came of the order of the run, or of a clock, and that this execution does not know."""
     known = expected.channels[channel_name(slice_id, to)]
     stage = rerun.topology.stages.get(operator_of(slice_id))
-    lives = rerun.reruns.get(slice_id)
-    if stage is None or not lives or not stage.operator.deterministic or stage.operator.initial_state() is not None:
+    reruns = rerun.reruns.get(slice_id)
+    if stage is None or not reruns or not stage.operator.deterministic or stage.operator.initial_state() is not None:
         return known
-    took = set[Derivation]().union(*(one.took for one in lives.values()))
+    took = set[Derivation]().union(*(one.took for one in reruns.values()))
     unknown = {d: event for d, event in inputs.items() if d not in took and d not in expected.taken[slice_id]}
     if not unknown:
         return known
-    hop, process = next(iter(lives.values())).hop, processor_of(stage.operator, 0)
+    hop, process = next(iter(reruns.values())).hop, processor_of(stage.operator, 0)
     found = dict(known)
     for derivation, event in unknown.items():
         for index, (key, value) in enumerate(process(event, None), hop):

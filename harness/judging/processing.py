@@ -46,7 +46,7 @@ def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
 
 
 def blank_rerun(spec: SliceSpec, number: int = 1, first_seq: int = 1) -> Rerun:
-    """A life that has taken nothing, and whose random draws, if there are any, are of seed 0."""
+    """An incarnation that has taken nothing, and whose random draws, if there are any, are of seed 0."""
     operator = spec.topology.stages[operator_of(spec.slice_id)].operator
     stretch = Stretch(None, 0, first_seq, emissions_of(spec))
     process = processor_of(operator, 0)

@@ -1,8 +1,8 @@
 """How long each recovery took, in parts: detected, redeployed, restored, caught up.
 
-Where a slice has another replica in step, nothing has to be redeployed or restored: its recovery is over when its
-outputs go on. They never stop where the other speaks already; then what is measured is how long nobody heard of it,
-which is an upper bound. Where it is promoted, that it speaks stands for restored.
+Where a slice has another replica in sync, nothing has to be redeployed or restored: its recovery is over when its
+outputs go on. They never stop where the other is active already; then what is measured is how long nobody heard of it,
+which is an upper bound. Where it is promoted, that it is active stands for restored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
-from ..recording.records import CheckpointTaken, Decided, Delivered, InStep, Promoted, Restored, Started, Taken
+from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
 from .incarnations import in_time, losses
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def recoveries(history: History) -> list[Recovery]:
 
 
 def _peers(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str, int], int]) -> frozenset[int]:
-    """The incarnations of a slice that were in step when another was lost, and were not lost with it."""
+    """The incarnations of a slice that were in sync when another was lost, and were not lost with it."""
     return frozenset(
         record.incarnation
-        for stamped in history.of(InStep)
-        if isinstance(record := stamped.record, InStep)
+        for stamped in history.of(InSync)
+        if isinstance(record := stamped.record, InSync)
         and record.slice == slice_id
         and stamped.at <= failed
         and lost.get((slice_id, record.incarnation), failed + 1) > failed

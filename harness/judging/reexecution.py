@@ -47,13 +47,13 @@ class Reexecution:
     unexplained: Mapping[str, str]
     """Slice -> what the records say of it that, by the same records, cannot be. Under no slice: what they say of
     slices that are none."""
-    in_step: Mapping[str, frozenset[int]]
-    """Slice -> those of its incarnations that were in step; slices of which nothing is said are not there."""
+    in_sync: Mapping[str, frozenset[int]]
+    """Slice -> those of its incarnations that were in sync; slices of which nothing is said are not there."""
     openings: Sequence[Opening]
     merges: Mapping[str, Merge]
     """Slice with several channels -> the order in which it is to take them, where that is declared."""
     all_work: frozenset[str]
-    """The slices of which each replica in step processes events."""
+    """The slices of which each replica in sync processes events."""
     books: Mapping[str, Book]
     """Slice -> its records, in the order in which they were read."""
     times: Mapping[str, Sequence[int]]
@@ -137,7 +137,7 @@ class Reexecution:
         return {slice_id: tuple(_surviving(self, slice_id)) for slice_id in self.reruns}
 
     def survivors(self, slice_id: str) -> tuple[Rerun, ...]:
-        """The incarnations whose states are T: of each replica the last, if it was in step and alive at the end.
+        """The incarnations whose states are T: of each replica the last, if it was in sync and alive at the end.
 
         Where nothing is known of the end, the last of each.
         """
@@ -153,7 +153,7 @@ class Reexecution:
         return self._times[derivation[:2]] if size is None else end_of(derivation[1], size)
 
     def replaced(self, rerun: Rerun) -> bool:
-        """Whether another life of the same replica came after it."""
+        """Whether another incarnation of the same replica came after it."""
         reruns = self.reruns[rerun.slice_id].values()
         return any(other.replica == rerun.replica and other.number > rerun.number for other in reruns)
 
@@ -210,11 +210,11 @@ class Reexecution:
         since = begin = 0
         last: tuple[str, int] | None = None
         for record, end in self.batches(rerun):
-            speaker = (record.upstream, record.upstream_incarnation)
-            if speaker != last:
+            upstream = (record.upstream, record.upstream_incarnation)
+            if upstream != last:
                 if last is not None:
                     whose.setdefault(last, []).append((since, begin))
-                since, last = begin, speaker
+                since, last = begin, upstream
             begin = end
         if last is not None:
             whose.setdefault(last, []).append((since, begin))
@@ -279,7 +279,7 @@ class Reexecution:
 
     def visible(self, rerun: Rerun) -> list[int]:
         """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
-        downstream), the last of them included; for each stretch of its life that had any."""
+        downstream), the last of them included; for each of its stretches that had any."""
         if is_long(rerun.took) and (known := self._long_visible(rerun)) is not None:
             return known
         heard = {to: set(self._heard_of(rerun, to)) for to in rerun.emitted}
@@ -345,8 +345,8 @@ def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
         return
     last = {rerun.replica: number for number, rerun in sorted(reruns.items())}
     kept = reexecution.kept.get(slice_id, {})
-    in_step = reexecution.in_step.get(slice_id, reruns.keys())
-    alive = [number for number in sorted(last.values()) if number in kept and number in in_step]
+    in_sync = reexecution.in_sync.get(slice_id, reruns.keys())
+    alive = [number for number in sorted(last.values()) if number in kept and number in in_sync]
     for number in alive or sorted(last.values()):
         yield reruns[number]
 

@@ -18,7 +18,7 @@ from ..recording.records import (
     Changed,
     CheckpointDurable,
     Delivered,
-    InStep,
+    InSync,
     Kept,
     Offered,
     Opened,
@@ -63,15 +63,15 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
-        self.lives: dict[str, KnownIncarnation] = {}
-        """Slice -> the longest life of it that began blank and was executed."""
+        self.longest: dict[str, KnownIncarnation] = {}
+        """Slice -> the longest incarnation of it that began blank and was executed."""
 
     def learn(self, spec: SliceSpec, execution: Execution) -> None:
-        """Keep the longest life of a slice."""
-        known = self.lives.get(spec.slice_id)
+        """Keep the longest incarnation of a slice."""
+        known = self.longest.get(spec.slice_id)
         found = execution.longest(0 if known is None else len(known.events))
         if found is not None:
-            self.lives[spec.slice_id] = KnownIncarnation(spec, *found)
+            self.longest[spec.slice_id] = KnownIncarnation(spec, *found)
 
     def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
         """The same events, but those that are known already, where these are the beginning of what was offered once."""
@@ -108,7 +108,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
     channels = [channel_name(up, spec.slice_id) for spec in specs if spec.role is Role.SINK for up in spec.upstream]
     kept: dict[str, dict[int, Mapping[str, Value]]] = {}
-    in_step: dict[str, set[int]] = {}
+    in_sync: dict[str, set[int]] = {}
     openings: list[Opening] = []
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
@@ -126,9 +126,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
             elif type(record) is Kept:
                 books[record.actor]
                 kept.setdefault(record.actor, {})[record.incarnation] = record.rows
-            elif type(record) is InStep:
+            elif type(record) is InSync:
                 books[record.slice]
-                in_step.setdefault(record.slice, set()).add(record.incarnation)
+                in_sync.setdefault(record.slice, set()).add(record.incarnation)
             elif type(record) is CheckpointDurable:
                 durable[record.slice].add((record.incarnation, record.number))
             elif type(record) is Changed:
@@ -165,7 +165,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
             if spec.role is Role.SOURCE:
                 found = _Found({1: offer(spec, recall.as_known(name, offered[name]))})
             else:
-                execution = Execution(spec, given, reruns, recall.lives.get(name))  # type: ignore[arg-type]
+                execution = Execution(spec, given, reruns, recall.longest.get(name))  # type: ignore[arg-type]
                 found = _Found(execution.found, execution.same_as, execution.unfaithful)
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
@@ -194,7 +194,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         {channel: one.deliveries for channel, one in hearing.items()},
         kept,
         unexplained,
-        {name: frozenset(numbers) for name, numbers in in_step.items()},
+        {name: frozenset(numbers) for name, numbers in in_sync.items()},
         openings,
         {s.slice_id: s.setup.merge for s in specs if len(s.upstream) > 1 and s.setup.merge is not None},
         frozenset(s.slice_id for s in specs if s.setup.replicas_take_all),
@@ -229,7 +229,7 @@ def _hear(hearing: Mapping[str, Hearing], records: Sequence[Stamped]) -> Iterato
 _incarnation: Final[Callable[[BookEntry], int]] = attrgetter("incarnation")
 _BOOKED: Final[frozenset[type]] = frozenset(get_args(BookEntry))
 """What goes into a slice's book."""
-_EXECUTED_BY: Final = (*get_args(BookEntry), Offered, Kept, InStep, Opened, CheckpointDurable, Changed)
+_EXECUTED_BY: Final = (*get_args(BookEntry), Offered, Kept, InSync, Opened, CheckpointDurable, Changed)
 
 
 def _execute_together(executions: Mapping[str, Execution]) -> None:

@@ -129,7 +129,7 @@ class Intake:
 
 @dataclass(slots=True, eq=False)
 class Cut:
-    """Where in the life of an incarnation a checkpoint was taken."""
+    """Where in the execution of an incarnation a checkpoint was taken."""
 
     rerun: Rerun
     stretch: Stretch
@@ -144,7 +144,7 @@ class Cut:
     closings: int = 0
     """How many epochs had ended in that stretch."""
     known: tuple[KnownIncarnation, int] | None = None
-    """Where in a known life that is, if all before was as there: then its state is that."""
+    """Where in a known incarnation that is, if all before was as there: then its state is that."""
     last: Derivation | None = None
     """What it had taken last, however long ago; None: nothing."""
     since: int = 0
@@ -155,7 +155,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The end of an epoch, in the life of an incarnation."""
+    """The end of an epoch, as an incarnation came to it."""
 
     epoch: int
     position: int
@@ -166,7 +166,7 @@ class Closing:
 
 @dataclass(slots=True, eq=False)
 class Stretch:
-    """Part of the life of an incarnation: from where it started, or took over the state of a peer, until it did so
+    """Part of the execution of an incarnation: from where it started, or took over the state of a peer, until it did so
     again."""
 
     cut: Cut | None
@@ -197,7 +197,7 @@ class Rerun:
     held: Any = None
     """Its state, where it is at hand."""
     took: Packed[Derivation] = field(default_factory=packed_tuples)
-    """What it took itself, in order, in its whole life."""
+    """All that it took itself, in order."""
     seqs: Packed[int] = field(default_factory=packed_numbers)
     """The number of each of these."""
     batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)

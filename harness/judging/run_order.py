@@ -46,8 +46,8 @@ def _order(took: Sequence[Derivation], channels: Sequence[Sequence[Derivation]])
 
 
 def as_sent(wanted: Collection[Derivation], made: Iterable[Derivation]) -> Sequence[Derivation]:
-    """What should have been sent on a channel, in its order, with all else that was made for it, by one life after the
-    other: each behind what was made before it."""
+    """What should have been sent on a channel, in its order, with all else that was made for it, by one incarnation
+    after the other: each behind what was made before it."""
     behind: dict[Derivation | None, list[Derivation]] = {}
     last: Derivation | None = None
     for derivation in made:

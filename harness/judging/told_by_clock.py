@@ -1,8 +1,8 @@
 """Which inputs the outputs of timers tell of: those of their windows, which is what was taken since one fired last.
 
-By event time a window is the same in every life and every replica, and so are its outputs. By the clock it is another
-in each: what one replica told in one window another may tell in the next, so that a sink which takes some outputs of
-the one and some of the other counts an input twice, or not at all, though each output by itself is right.
+By event time a window is the same in every incarnation and every replica, and so are its outputs. By the clock it is
+another in each: what one replica told in one window another may tell in the next, so that a sink which takes some
+outputs of the one and some of the other counts an input twice, or not at all, though each output by itself is right.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ def find_told(rerun: Reexecution) -> ToldByClock:
 
 def why_not_followed(rerun: Reexecution) -> str:
     """Why it is not known in how many windows an input was told of; empty where it is. What somebody makes of the
-    outputs of a clock is not traced to their windows, and those of another life or replica are others."""
+    outputs of a clock is not traced to their windows, and those of another incarnation or replica are others."""
     for slice_id, reruns in rerun.reruns.items():
         if rerun.topology.stages[operator_of(slice_id)].operator.every is None or len(reruns) < 2:
             continue
         for to in rerun.topology.downstream(slice_id):
             if to in rerun.reruns:
                 return (
-                    f"{slice_id} emits by its clock, in {len(reruns)} lives whose windows differ, and what {to} took "
-                    "of these is not followed: an input may have been told of twice or never. Let it emit into a sink"
+                    f"{slice_id} emits by its clock, in {len(reruns)} incarnations whose windows differ, and what {to} "
+                    "took of these is not followed: an input may have been told of twice or never. Let it emit into a "
+                    "sink"
                 )
     return ""
 
@@ -83,10 +84,10 @@ def _of_channel(rerun: Reexecution, channel: str) -> ToldByClock:
 
 
 def _window(one: Rerun, derivation: Derivation) -> tuple[Window, tuple[Derivation, ...]] | None:
-    return next((life.told[derivation] for life in _lives(one) if derivation in life.told), None)
+    return next((each.told[derivation] for each in _descent(one) if derivation in each.told), None)
 
 
-def _lives(one: Rerun) -> Iterator[Rerun]:
+def _descent(one: Rerun) -> Iterator[Rerun]:
     """An incarnation, and those that it descends from."""
     yield one
     cut = one.stretch.cut

@@ -1,7 +1,7 @@
 """How many failures a claim holds for, and when a history goes beyond that.
 
-A replica is in step when it says so and the manager knows it; and when what others say shows it, though it is silent:
-else a subject that never says that it is in step would never have to keep a claim.
+A replica is in sync when it says so and the manager knows it; and when what others say shows it, though it says
+nothing: else a subject that never says that it is in sync would never have to keep a claim.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from ..core.quantities import Duration, ms, seconds
 from ..core.topology import Topology
 from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from ..recording.history import Drained, History
-from ..recording.records import CheckpointDurable, CheckpointTaken, InStep, Opened, Restored, Started
+from ..recording.records import CheckpointDurable, CheckpointTaken, InSync, Opened, Restored, Started
 from .incarnations import losses
 
 
 class Tolerance(StrEnum):
     ANY = "for any number of failures"
-    ONE_IN_STEP = "as long as each slice keeps one replica in step"
+    ONE_IN_SYNC = "as long as each slice keeps one replica in sync"
     ONE = "for one failure"
 
 
 PATIENCE = seconds(30)
-"""How long the manager may take to learn that a replica is in step which, as others show, is."""
+"""How long the manager may take to learn that a replica is in sync which, as others show, is."""
 PATIENCE_SIMULATED = ms(20)
 """The same on virtual time, where a message takes some milliseconds at most."""
 
@@ -50,12 +50,12 @@ def beyond(
     """When a history goes beyond what a claim tolerates, if it does. What happens at the same time as a loss happens
     after it. `peers_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
     match tolerance:
-        case Tolerance.ONE_IN_STEP:
+        case Tolerance.ONE_IN_SYNC:
             said = _changes(history, topology.operator_slices)
-            if _none_in_step(history, said, topology) is None:
+            if _none_in_sync(history, said, topology) is None:
                 return None
-            shown = _shown_in_step(history, topology, peers_keep, patience)
-            return _none_in_step(history, _changes(history, topology.operator_slices, shown), topology)
+            shown = _shown_in_sync(history, topology, peers_keep, patience)
+            return _none_in_sync(history, _changes(history, topology.operator_slices, shown), topology)
         case Tolerance.ONE:
             # A sink that can be lost is a failure like others.
             return _second(_changes(history, topology.slices))
@@ -72,12 +72,12 @@ def until(history: History, at: int) -> History:
     )
 
 
-def never_in_step(history: History) -> tuple[Tally, ...]:
-    """Replicas that were placed and did not get in step, though the run had come to rest. A claim that tolerates a
-    failure only when there is a replica in step promises that there will be one again, or it would say nothing of the
+def never_in_sync(history: History) -> tuple[Tally, ...]:
+    """Replicas that were placed and did not get in sync, though the run had come to rest. A claim that tolerates a
+    failure only when there is a replica in sync promises that there will be one again, or it would say nothing of the
     next failure."""
     behind = [one for entry in history.timeline if isinstance(entry, Drained) for one in entry.behind]
-    evidence = (Evidence(f"#{incarnation} never got in step", slice_id) for slice_id, incarnation in behind)
+    evidence = (Evidence(f"#{incarnation} never got in sync", slice_id) for slice_id, incarnation in behind)
     return (tally(Anomaly.STALL, len(behind), evidence),) if behind else ()
 
 
@@ -87,7 +87,7 @@ _Shown = tuple[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class _Change:
-    """An incarnation of a slice was lost, or is in step."""
+    """An incarnation of a slice was lost, or is in sync."""
 
     at: int
     slice_id: str
@@ -97,12 +97,12 @@ class _Change:
 
 def _changes(history: History, slices: Collection[str], shown: Iterable[_Shown] = ()) -> list[_Change]:
     """In the order of time, until the end of the input has passed through: what comes later harms nobody. `shown` is
-    known beside what is said; who is in step by both is so from the earlier on."""
+    known beside what is said; who is in sync by both is so from the earlier on."""
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
         _Change(stamped.at, record.slice, record.incarnation, False)
-        for stamped in history.of(InStep)
-        if isinstance(record := stamped.record, InStep)
+        for stamped in history.of(InSync)
+        if isinstance(record := stamped.record, InSync)
     ]
     stepped += [_Change(at, *who, False) for who, at in shown]
     lost = losses(history)
@@ -115,10 +115,10 @@ def _changes(history: History, slices: Collection[str], shown: Iterable[_Shown] 
 _SHOWING = (Started, Restored, Opened, CheckpointTaken, CheckpointDurable)
 
 
-def _shown_in_step(
+def _shown_in_sync(
     history: History, topology: Topology, peers_keep: Collection[str], patience: Duration
 ) -> Iterator[_Shown]:
-    """Who must be known to be in step, by what others say.
+    """Who must be known to be in sync, by what others say.
 
     It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
     was there when a checkpoint was taken that is durable since all peers hold it, as the one says that took it.
@@ -128,7 +128,7 @@ def _shown_in_step(
     started: dict[tuple[str, int], int] = {}
     taken: dict[tuple[str, int, int], int] = {}
     told = [s for s in history.of(*_SHOWING) if isinstance(s.record, _SHOWING)]
-    # They speak of one another, and who was heard first says nothing of who was first.
+    # They tell of one another, and who was heard first says nothing of who was first.
     for stamped in sorted(told, key=lambda one: one.at):
         record, at = stamped.record, stamped.at
         if isinstance(record, Started):
@@ -159,19 +159,19 @@ def _second(changes: Sequence[_Change]) -> Beyond | None:
     return Beyond(f"{second.slice_id} lost #{second.incarnation} after another failure", second.at)
 
 
-def _none_in_step(history: History, changes: Sequence[_Change], topology: Topology) -> Beyond | None:
-    in_step: dict[str, set[int]] = {}
+def _none_in_sync(history: History, changes: Sequence[_Change], topology: Topology) -> Beyond | None:
+    in_sync: dict[str, set[int]] = {}
     for change in changes:
-        known = in_step.setdefault(change.slice_id, set())
+        known = in_sync.setdefault(change.slice_id, set())
         if not change.lost:
             known.add(change.incarnation)
         else:
             known.discard(change.incarnation)
             if not known:
-                why = f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+                why = f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in sync"
                 return Beyond(why, change.at)
-    never = [slice_id for slice_id in topology.operator_slices if not in_step.get(slice_id)]
+    never = [slice_id for slice_id in topology.operator_slices if not in_sync.get(slice_id)]
     first = min((struck.stamp.at for struck in history.struck()), default=None)
     if never and first is not None:
-        return Beyond(f"{never[0]} was hit before any replica of it was in step", first)
+        return Beyond(f"{never[0]} was hit before any replica of it was in sync", first)
     return None

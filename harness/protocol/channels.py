@@ -68,7 +68,7 @@ class OutputChannel:
 
 @dataclass(slots=True)
 class InLink:
-    """What a slice knows of one upstream incarnation that speaks to it."""
+    """What a slice knows of one upstream incarnation that is active."""
 
     replaying: bool = True
     """Its log is still being replayed: what comes meanwhile is held."""
@@ -82,13 +82,13 @@ class InLink:
 class InputChannel:
     """What a slice has seen of one upstream slice, whichever of its incarnations said it."""
 
-    __slots__ = ("ended", "links", "mark", "place", "seen", "speaking", "unacknowledged")
+    __slots__ = ("ended", "links", "mark", "place", "seen", "sender", "unacknowledged")
 
     def __init__(self, place: int) -> None:
         self.place = place
         """Among the inputs of its slice."""
         self.links: dict[int, InLink] = {}
-        """The incarnations that may speak."""
+        """By incarnation: those that are active."""
         self.mark = 0
         """The highest sequence number taken: this channel's entry of the timestamp vector."""
         self.seen = 0
@@ -96,7 +96,7 @@ class InputChannel:
         self.unacknowledged = 0
         """Events taken since the last acknowledgement."""
         self.ended = False
-        self.speaking = 0
+        self.sender = 0
         """The incarnation that what comes in now is of."""
 
     def go_on_after(self, mark: int) -> None:
@@ -105,5 +105,5 @@ class InputChannel:
         self.seen = max(self.seen, mark)
 
     def find_ended(self) -> bool:
-        """Whether one of those who speak has said that nothing follows."""
+        """Whether one of those that are active has said that nothing follows."""
         return any(link.ended for link in self.links.values())

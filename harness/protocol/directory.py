@@ -1,9 +1,9 @@
-"""Who hears whom, in every world: which incarnations are there, which speak, and whom each of them has to be told of.
+"""Who hears whom, in every world: which incarnations are there, which are active, and whom each has to be told of.
 
-A slice hears of those who speak for the slices that feed it, and for those that its mechanisms send to besides; of its
-coordinators; of all others of its own slice; and of the end of whomever it deals with. A coordinator hears of all
-incarnations of its members. Whoever holds a directory carries out what it says:
-the simulator tells both ends, a node agent dials for those that it hosts. Sans-I/O.
+A slice hears of those that are active of the slices that feed it, and of those that its mechanisms send to besides; of
+its coordinators; of all others of its own slice; and of the end of whomever it deals with. A coordinator hears of all
+incarnations of its members. Whoever holds a directory carries out what it says: the simulator tells both ends, a node
+agent dials for those that it hosts. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Directory:
         self._hears = {
             one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees, *one.coordinators))) for one in every
         }
-        """Slice -> those whose speakers it hears of."""
+        """Slice -> those whose active incarnations it hears of."""
         self._heard_by = {
             one.slice_id: tuple(other.slice_id for other in every if one.slice_id in self._hears[other.slice_id])
             for one in every
@@ -72,11 +72,11 @@ class Directory:
         self._led_by = {one.slice_id: one.coordinators for one in every}
         self._members = {one.slice_id: one.members for one in every}
         self._known: dict[str, dict[int, bool]] = {one.slice_id: {} for one in every}
-        """Slice -> the incarnations that are there -> whether they speak."""
+        """Slice -> the incarnations that are there -> whether they are active."""
         self._gone: set[tuple[str, int]] = set()
 
     def hears(self, slice_id: str, of: str) -> bool:
-        """Whether a slice is told who speaks for another, and calls it."""
+        """Whether a slice is told which incarnations of another are active, and calls them."""
         return of in self._hears[slice_id]
 
     def calls(self, told: Told) -> bool:
@@ -97,20 +97,20 @@ class Directory:
         return member in self._members[coordinator]
 
     def of(self, slice_id: str) -> Mapping[int, bool]:
-        """The incarnations that are there, in the order in which they came -> whether they speak."""
+        """The incarnations that are there, in the order in which they came -> whether they are active."""
         return self._known[slice_id]
 
     def is_gone(self, slice_id: str, incarnation: int) -> bool:
         """Whether it was withdrawn."""
         return (slice_id, incarnation) in self._gone
 
-    def announce(self, slice_id: str, incarnation: int, speaks: bool) -> list[Told]:
-        """An incarnation is there, or speaks now. Returns who has to hear of whom, in order; nobody of one that was
+    def announce(self, slice_id: str, incarnation: int, active: bool) -> list[Told]:
+        """An incarnation is there, or is active now. Returns who has to hear of whom, in order; nobody of one that was
         withdrawn."""
         if (slice_id, incarnation) in self._gone:
             return []
         known, told = self._known[slice_id], list[Told]()
-        first, silent = incarnation not in known, not known.get(incarnation)
+        first, was_active = incarnation not in known, known.get(incarnation, False)
         if first:
             for other in self._hears[slice_id]:
                 told += [Told(slice_id, incarnation, other, one) for one, heard in self._known[other].items() if heard]
@@ -121,8 +121,8 @@ class Directory:
                 told += [Told(leader, one, slice_id, incarnation) for one in self._known[leader]]
             for member in self._members[slice_id]:
                 told += [Told(slice_id, incarnation, member, one) for one in self._known[member]]
-        known[incarnation] = speaks
-        if speaks and silent:
+        known[incarnation] = active
+        if active and not was_active:
             for listener in self._heard_by[slice_id]:
                 told += [Told(listener, receiver, slice_id, incarnation) for receiver in self._known[listener]]
         return told

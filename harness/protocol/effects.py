@@ -32,7 +32,7 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reroute(msgspec.Struct, frozen=True, gc=False):
-    """You are in touch with this incarnation of a neighbour: of a slice upstream, for which it speaks, of your own
+    """You are in touch with this incarnation of a neighbour: of a slice upstream, where it is active, of your own
     slice, or of a source that follows its events. It comes again for the same one when the link between you broke, and
     what was on it is lost."""
 
@@ -41,15 +41,14 @@ class Reroute(msgspec.Struct, frozen=True, gc=False):
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
-    """This incarnation of a neighbour speaks no more: whatever still comes from it is to be refused."""
+    """This incarnation of a neighbour is gone: whatever still comes from it is to be refused."""
 
     neighbour: str
     incarnation: int
 
 
 class Promote(msgspec.Struct, frozen=True, gc=False):
-    """Speak for your slice from now on, from the newest checkpoint that you have, or from this one out of the
-    store."""
+    """Be active from now on, from the newest checkpoint that you have, or from this one out of the store."""
 
     checkpoint: Checkpoint | None
 
@@ -150,7 +149,7 @@ def noted(actor: str, record: Record) -> Note:
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """Tell the manager that you are in step with your peers, and could speak for your slice."""
+    """Tell the manager that you are in sync with your peers, and could be active."""
 
 
 class Pass(msgspec.Struct, frozen=True, gc=False):

@@ -93,7 +93,7 @@ class World(Protocol):
         """Hand a record to the recorder's link, ahead of everything that is sent later."""
 
     def ready(self, slice_id: str, incarnation: int) -> None:
-        """Tell the manager that this incarnation is in step with its peers."""
+        """Tell the manager that this incarnation is in sync with its peers."""
 
 
 Arrival = tuple[Point, str]

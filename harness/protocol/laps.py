@@ -16,7 +16,7 @@ n + 1. Whoever is that quiet knows of one lap, the same for all, since every sli
 channels than there are slices, in which nobody did anything: so there was nothing that could have been taken. From then
 on all are quiet, so all find it out by the lap by which one does.
 
-A run of laps is about certain lives. Whoever hears of a new incarnation in the cycle, or has to wait for input from
+A run of laps is about certain incarnations. Whoever hears of a new one in the cycle, or has to wait for input from
 outside again, begins with lap 0 of a new run, and tells that with it; nobody counts laps of another run. Of a slice one
 incarnation at a time sends: there is no telling whose laps these are where replicas do.
 """
@@ -38,7 +38,7 @@ class Laps:
     def __init__(self, spec: SliceSpec) -> None:
         self.upstream = tuple([up for up in dict.fromkeys(spec.upstream) if up in spec.cycle])
         self.downstream = tuple([to for to in dict.fromkeys(spec.downstream) if to in spec.cycle])
-        self.lives: dict[str, tuple[int, int]] = {}
+        self.incarnations: dict[str, tuple[int, int]] = {}
         """Slice of the cycle -> its incarnation, and how often that was disturbed. Replaced where it changes: messages
         carry it."""
         self.made: list[int] = []
@@ -62,22 +62,22 @@ class Laps:
     def disturbed(self) -> None:
         """Something may come from outside again."""
         if self.made:
-            incarnation, times = self.lives[self._slice_id]
+            incarnation, times = self.incarnations[self._slice_id]
             self._know({self._slice_id: (incarnation, times + 1)})
 
     def heard(self, up: str, lap: Lap) -> bool:
         """A lap has come. Returns whether a new run begins."""
-        anew = self._know(lap.lives)
+        anew = self._know(lap.incarnations)
         known = self._heard[up]
-        if lap.lives == self.lives and lap.number == len(known):
+        if lap.incarnations == self.incarnations and lap.number == len(known):
             known.append(lap.quiet)
         return anew
 
-    def _know(self, lives: dict[str, tuple[int, int]]) -> bool:
-        newer = {one: life for one, life in lives.items() if life > self.lives.get(one, (0, 0))}
+    def _know(self, incarnations: dict[str, tuple[int, int]]) -> bool:
+        newer = {one: its for one, its in incarnations.items() if its > self.incarnations.get(one, (0, 0))}
         if not newer:
             return False
-        self.lives = self.lives | newer
+        self.incarnations = self.incarnations | newer
         self.made = []
         self._heard = {up: [] for up in self.upstream}
         return True

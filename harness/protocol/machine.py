@@ -1,8 +1,8 @@
 """The slice as a sans-I/O state machine: inputs in, effects out, and nothing else.
 
 There are three kinds, for the three roles in a topology (`source`, `operator`, `sink`), made of the same channel ends,
-which stand here: incarnations and who may speak, opening a channel, the replay of a log, the end. A scheme changes none
-of them; it names the mechanisms that are attached. No thread, socket, clock or random number in here.
+which stand here: incarnations and which are active, opening a channel, the replay of a log, the end. A scheme changes
+none of them; it names the mechanisms that are attached. No thread, socket, clock or random number in here.
 """
 
 from __future__ import annotations
@@ -216,17 +216,17 @@ class Machine:
             )
         self.effects.append(noted(self.spec.slice_id, record))
 
-    def note_taken(self, up: str, speaker: int, events: list[Event]) -> None:
-        """Note that consecutive events of one channel are taken; `speaker` is the incarnation whose copy they are."""
+    def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
+        """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
         first, last = events[0].seq, events[-1].seq
         # Numbers that rise need so much room: what comes in another order is noted as it comes.
         if self.spec.numbers_rise[up] and last - first >= len(events) - 1:
             # As `note`: this is done for every batch.
-            self.effects.append(Note(Taken(slice_id, incarnation, up, speaker, first, last, len(events))))
+            self.effects.append(Note(Taken(slice_id, incarnation, up, sender, first, last, len(events))))
         else:
             for event in events:
-                self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))
+                self.note(Taken(slice_id, incarnation, up, sender, event.seq, event.seq, 1))
 
     def set_timer(self, timer: Timer, delay: int) -> None:
         """It fires after `delay` microseconds; 0: in a moment, with others in between."""
@@ -247,9 +247,9 @@ class Machine:
             changed(settings)
 
     def acknowledge(self, up: str, upto: int) -> None:
-        """Tell all who speak on a channel that events up to this number will not be asked for again."""
+        """Tell all that are active on a channel that events up to this number will not be asked for again."""
         message = Acknowledge(self.incarnation, upto)
-        self.effects += [Send(up, speaker, message) for speaker in self.inputs[up].links]
+        self.effects += [Send(up, sender, message) for sender in self.inputs[up].links]
 
     def refuse(self, neighbour: str, message: Message) -> None:
         """Note that a message came from an incarnation that was replaced."""
@@ -281,7 +281,7 @@ class Machine:
         """The event time up to which everything has been emitted."""
         raise NotImplementedError
 
-    # Life
+    # Life cycle
 
     def _start(self, given: Start) -> None:
         self.incarnation, self.replica = given.incarnation, given.replica
@@ -314,7 +314,7 @@ class Machine:
             hook(given)
 
     def _reroute(self, given: Reroute) -> None:
-        """Ask whoever speaks upstream for what it may have that we have not."""
+        """Ask whoever is active upstream for what it may have that we have not."""
         if (given.neighbour, given.incarnation) in self.gone:
             return
         if given.neighbour == self.spec.slice_id:
@@ -447,7 +447,7 @@ class Machine:
         if kind is Batch or kind is Replay:
             assert isinstance(message, (Batch, Replay))
             events = message.events
-            channel.speaking = message.incarnation
+            channel.sender = message.incarnation
             for passes in self._filters:
                 events = passes(channel, events)
                 if not events:

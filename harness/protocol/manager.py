@@ -16,13 +16,13 @@ from ..core.slice_names import replica_name
 from .placement import Placement, first_places
 
 
-class Speaking(StrEnum):
-    """Which replicas of a slice speak for it."""
+class ActiveReplicas(StrEnum):
+    """Which replicas of a slice are active: send what they make."""
 
     ONE = "one"
     """The primary. Another is promoted when it is lost."""
     ALL = "all"
-    """All that are in step."""
+    """All that are in sync."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SliceUp:
 
 @dataclass(frozen=True)
 class SliceReady:
-    """It is in step with its peers, and could speak for its slice."""
+    """It is in sync with its peers, and could be active."""
 
     slice_id: str
     incarnation: int
@@ -58,7 +58,7 @@ class SliceReady:
 
 @dataclass(frozen=True)
 class SliceFenced:
-    """It was to speak for its slice, and the store lets it no more: one that was placed after it has spoken before."""
+    """It was to be active, and the store does not let it: one that was placed after it has been active before."""
 
     slice_id: str
     incarnation: int
@@ -93,7 +93,7 @@ class PlaceSlice:
 
 @dataclass(frozen=True)
 class PromoteSlice:
-    """Let this incarnation speak for its slice."""
+    """Let this incarnation be active."""
 
     slice_id: str
     incarnation: int
@@ -102,12 +102,12 @@ class PromoteSlice:
 
 @dataclass(frozen=True)
 class Announce:
-    """Tell every node that this incarnation is there, where it runs, and whether it speaks for its slice."""
+    """Tell every node that this incarnation is there, where it runs, and whether it is active."""
 
     slice_id: str
     incarnation: int
     node: str
-    speaks: bool
+    active: bool
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class SayStopped:
 
 @dataclass(frozen=True)
 class Trust:
-    """From now on this incarnation counts as in step: if need be, it is the one that will be promoted. Put it on
+    """From now on this incarnation counts as in sync: if need be, it is the one that will be promoted. Put it on
     record."""
 
     slice_id: str
@@ -153,7 +153,7 @@ class _Member:
     initial: bool
     up: bool = False
     ready: bool = False
-    speaks: bool = False
+    active: bool = False
 
 
 class Manager:
@@ -161,7 +161,7 @@ class Manager:
     the placement says; then the coordinators, each on the least loaded node.
 
     A replica of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
-    next to join. With a standby in step the first of these is promoted; without, the next to be placed founds its slice
+    next to join. With a standby in sync the first of these is promoted; without, the next to be placed founds its slice
     anew, from what the store has.
 
     Where slices restart together, the loss of one stops all of them. Then the coordinator that decides is asked from
@@ -173,7 +173,7 @@ class Manager:
         slices: Sequence[str],
         nodes_wanted: int,
         replicas: int = 1,
-        speaking: Speaking = Speaking.ONE,
+        active_replicas: ActiveReplicas = ActiveReplicas.ONE,
         newest: Mapping[str, int] = MappingProxyType({}),
         *,
         coordinators: Sequence[str] = (),
@@ -195,7 +195,7 @@ class Manager:
         """How often all slices were stopped."""
         self._cut: int | None = None
         self._nodes_wanted = nodes_wanted
-        self._speaking = speaking
+        self._active_replicas = active_replicas
         self._load: dict[str, int] = {}
         self._homeless = [(s, replica) for replica in range(replicas) for s in slices if not replica or s not in alone]
         self._homeless += [(coordinator, 0) for coordinator in coordinators]
@@ -239,7 +239,7 @@ class Manager:
 
     @property
     def behind(self) -> tuple[tuple[str, int], ...]:
-        """(slice, incarnation) of those that were placed and are not in step."""
+        """(slice, incarnation) of those that were placed and are not in sync."""
         return tuple((s, m.incarnation) for s, members in self._members.items() for m in members if not m.ready)
 
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
@@ -261,12 +261,12 @@ class Manager:
                 if member is None:
                     return []
                 member.up = True
-                member.speaks = member.speaks or member.initial
-                # A coordinator has no peer to be in step with.
+                member.active = member.active or member.initial
+                # A coordinator has no peer to be in sync with.
                 member.ready = member.ready or slice_id in self._coordinators
                 return [
-                    Announce(slice_id, incarnation, member.node, member.speaks),
-                    *self._give_voice(slice_id),
+                    Announce(slice_id, incarnation, member.node, member.active),
+                    *self._activate_one(slice_id),
                     *(self._say_stopped() if slice_id == self._restarts_by else ()),
                 ]
             case SliceReady(slice_id=slice_id, incarnation=incarnation):
@@ -275,9 +275,9 @@ class Manager:
                     return []
                 known: list[ManagerEffect] = [] if member.ready else [Trust(slice_id, incarnation)]
                 member.ready = True
-                if member.speaks or self._speaking is Speaking.ONE:
+                if member.active or self._active_replicas is ActiveReplicas.ONE:
                     return known
-                member.speaks = True
+                member.active = True
                 return [*known, Announce(slice_id, incarnation, member.node, True)]
             case SliceFenced(slice_id=slice_id, incarnation=incarnation):
                 member = self._member(slice_id, incarnation)
@@ -295,16 +295,16 @@ class Manager:
     def _member(self, slice_id: str, incarnation: int) -> _Member | None:
         return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
 
-    def _give_voice(self, slice_id: str) -> Iterator[ManagerEffect]:
-        """Where nobody speaks for a slice, and nobody is about to: promote the first that is in step; with none, the
-        first that is there, so that the slice goes on."""
+    def _activate_one(self, slice_id: str) -> Iterator[ManagerEffect]:
+        """Where no replica of a slice is active, and none is about to be: promote the first that is in sync; with none,
+        the first that is there, so that the slice goes on."""
         members = self._members[slice_id]
-        if any(member.speaks or member.initial for member in members):
+        if any(member.active or member.initial for member in members):
             return
         there = [member for member in members if member.up]
         chosen = next((member for member in there if member.ready), next(iter(there), None))
         if chosen is not None:
-            chosen.speaks = True
+            chosen.active = True
             yield PromoteSlice(slice_id, chosen.incarnation, chosen.node)
             yield Announce(slice_id, chosen.incarnation, chosen.node, True)
 
@@ -342,7 +342,7 @@ class Manager:
             self._homeless.append((slice_id, member.replica))
             yield Withdraw(slice_id, member.incarnation)
         if lost:
-            yield from self._give_voice(slice_id)
+            yield from self._activate_one(slice_id)
 
     def _house(self) -> list[ManagerEffect]:
         effects: list[ManagerEffect] = []

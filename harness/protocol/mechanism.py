@@ -76,7 +76,7 @@ class Mechanism:
         return True
 
     @property
-    def all_speak(self) -> bool:
+    def all_active(self) -> bool:
         """Whether all replicas of a slice may send what they make."""
         return True
 
@@ -112,7 +112,7 @@ class Mechanism:
         return None
 
     def addressees(self, topology: Topology, slice_id: str) -> Iterable[str]:
-        """Slices beside the neighbours of a slice that it sends to; they speak from the beginning."""
+        """Slices beside the neighbours of a slice that it sends to; they are active from the beginning."""
         return ()
 
     def scaled(self, size: Callable[[Events], Events]) -> Mechanism:
@@ -130,7 +130,7 @@ class AtWork:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
 
-    # Life
+    # Life cycle
 
     def timers(self) -> Mapping[type[Timer], Callable[[Any], None]]:
         """What takes each kind of timer that it sets."""
@@ -160,13 +160,13 @@ class AtWork:
         """The store has a checkpoint."""
 
     def promoted(self, given: Promote) -> None:
-        """This replica speaks for its slice from now on."""
+        """This replica is active from now on."""
 
     def met(self, peer: int) -> None:
         """In touch with another replica of this slice."""
 
     def lost(self, given: Gone) -> None:
-        """An incarnation of a neighbour speaks no more."""
+        """An incarnation of a neighbour is gone."""
 
     def advised(self, coordinator: str) -> None:
         """In touch with a coordinator of this slice's, or with its successor, or again after a link broke: what it was
@@ -240,8 +240,8 @@ class AtWork:
         """Whether it sends what is offered itself."""
         return False
 
-    def delivers(self, up: str, speaker: int, events: list[Event]) -> bool:
-        """Whether it delivers itself what the sink has taken, some time; `speaker` is the incarnation of `up` whose
+    def delivers(self, up: str, sender: int, events: list[Event]) -> bool:
+        """Whether it delivers itself what the sink has taken, some time; `sender` is the incarnation of `up` whose
         copy that is."""
         return False
 

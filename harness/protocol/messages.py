@@ -118,7 +118,7 @@ class Lap(Message, frozen=True, tag="lap", array_like=True, gc=False):
 
     flow = Flow.DOWNSTREAM
 
-    lives: dict[str, tuple[int, int]]
+    incarnations: dict[str, tuple[int, int]]
     """Slice of the cycle -> its incarnation, and how often that was disturbed: what this run of laps is about."""
     number: int
     """Of the lap in its run."""
@@ -127,7 +127,7 @@ class Lap(Message, frozen=True, tag="lap", array_like=True, gc=False):
 
     @property
     def identity(self) -> str:
-        run = sum(incarnation + disturbed for incarnation, disturbed in self.lives.values())
+        run = sum(incarnation + disturbed for incarnation, disturbed in self.incarnations.values())
         return f"lap@{run}.{self.number}"
 
 

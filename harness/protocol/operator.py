@@ -96,7 +96,7 @@ class OperatorSlice(Machine):
         self.waiting.changed(settings)
         super().change(settings)
 
-    # Life
+    # Life cycle
 
     def _start(self, given: Start) -> None:
         self._process = processor_of(self.operator, given.seed)
@@ -279,7 +279,7 @@ class OperatorSlice(Machine):
         for number, quiet in laps.next((self.taken, self.seq)):
             for to in laps.downstream:
                 for receiver in self.outputs[to].listeners:
-                    self.send(to, receiver, Lap(self.incarnation, laps.lives, number, quiet))
+                    self.send(to, receiver, Lap(self.incarnation, laps.incarnations, number, quiet))
         if laps.over:
             self.end(self._ends_heard())
         else:
@@ -320,15 +320,13 @@ class OperatorSlice(Machine):
         if message.incarnation in self.outputs[neighbour].listeners:
             # It may have been sent what has got lost, as on another connection.
             for number, quiet in enumerate(laps.made):
-                self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.lives, number, quiet))
+                self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.incarnations, number, quiet))
         self.find_end()
 
-    def consume(
-        self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
-    ) -> None:
-        """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
+    def consume(self, up: str, channel: InputChannel, sender: int, events: list[Event], ties: list[Tie] | None) -> None:
+        """Take consecutive events of one channel; `sender` is whose copy of them this is."""
         count, last = len(events), events[-1]
-        self.note_taken(up, speaker, events)
+        self.note_taken(up, sender, events)
         self.last = last
         if self._plain:
             self._process_plainly(events)

@@ -31,34 +31,34 @@ class Progress:
             self._ended[record.slice, record.incarnation] = record
 
     def drained(
-        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]] = MappingProxyType({})
+        self, current: Mapping[str, Collection[int]], standbys: Mapping[str, Collection[int]] = MappingProxyType({})
     ) -> bool:
-        """Whether every slice, as all the incarnations that speak for it, has seen the end of its input from all that
-        speak for the slices that feed it. Channels are FIFO, so everything before the end has been taken then.
+        """Whether every incarnation of a slice that is active has seen the end of its input from all that are active of
+        the slices that feed it. Channels are FIFO, so everything before the end has been taken then.
 
-        `current` says who speaks, `silent` who else has to come to the end.
+        `current` says which are active, `standbys` which others have to come to the end.
         """
-        return not any(True for _ in self._unfinished(current, silent))
+        return not any(True for _ in self._unfinished(current, standbys))
 
     def waiting_for(
-        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]] = MappingProxyType({})
+        self, current: Mapping[str, Collection[int]], standbys: Mapping[str, Collection[int]] = MappingProxyType({})
     ) -> str:
         """Which slices have not come to their end, and what they have not heard."""
-        return "; ".join(self._unfinished(current, silent)) or "nothing"
+        return "; ".join(self._unfinished(current, standbys)) or "nothing"
 
     def _unfinished(
-        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]]
+        self, current: Mapping[str, Collection[int]], standbys: Mapping[str, Collection[int]]
     ) -> Iterator[str]:
         for name, upstream in self._upstream.items():
             if not current.get(name):
                 yield f"{name} runs nowhere"
                 continue
-            for incarnation in (*current[name], *silent.get(name, ())):
+            for incarnation in (*current[name], *standbys.get(name, ())):
                 ended = self._ended.get((name, incarnation))
                 if ended is None:
                     yield f"{name}#{incarnation} has not seen the end of its input"
                     continue
                 for up in upstream:
-                    for speaker in current.get(up, ()):
-                        if speaker not in ended.inputs.get(up, ()):
-                            yield f"{name}#{incarnation} has not heard the end from {up}#{speaker}"
+                    for sender in current.get(up, ()):
+                        if sender not in ended.inputs.get(up, ()):
+                            yield f"{name}#{incarnation} has not heard the end from {up}#{sender}"

@@ -51,11 +51,11 @@ class SinkSlice(Machine):
         # Beside those before: what was delivered is never taken back.
         return Checkpoint(self.spec.slice_id, id_, parts, beside=True, delivers=list(delivers))
 
-    def delivery(self, up: str, speaker: int, events: list[Event]) -> Delivered:
+    def delivery(self, up: str, sender: int, events: list[Event]) -> Delivered:
         """What is delivered of a channel. Of a sink that runs on a node, the outside says as which in number."""
         position = self._delivered[up]
         self._delivered[up] = position + len(events)
-        return Delivered(self.spec.slice_id, self._channels[up], speaker, position, events)
+        return Delivered(self.spec.slice_id, self._channels[up], sender, position, events)
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None

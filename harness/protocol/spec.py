@@ -69,9 +69,9 @@ class Setup:
         proper(self.merge, Merge | None, "a merge", "ByTime() or RoundRobin()")
 
     @property
-    def all_speak(self) -> bool:
+    def all_active(self) -> bool:
         """Whether all replicas of a slice send what they make."""
-        return all(one.all_speak for one in self.mechanisms)
+        return all(one.all_active for one in self.mechanisms)
 
     @property
     def replicas_take_all(self) -> bool:

@@ -53,14 +53,12 @@ class Timing:
             self._ticks += 1
             self._machine.set_timer(Tick(self._ticks), every * 1_000)
 
-    def consume(
-        self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
-    ) -> None:
+    def consume(self, up: str, channel: InputChannel, sender: int, events: list[Event], ties: list[Tie] | None) -> None:
         """Take events, each after what is due before it."""
         machine = self._machine
         for number, event in enumerate(events):
             self.pass_to(event.time - 1)
-            machine.consume(up, channel, speaker, [event], None if ties is None else [ties[number]])
+            machine.consume(up, channel, sender, [event], None if ties is None else [ties[number]])
             self.time = max(self.time, event.time)
             self._news = True
         self.start()

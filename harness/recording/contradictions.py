@@ -35,7 +35,7 @@ from .records import (
     CheckpointTaken,
     Delivered,
     Ended,
-    InStep,
+    InSync,
     Kept,
     Offered,
     Record,
@@ -45,8 +45,8 @@ from .records import (
 
 _STEPS: Final = tuple(kind for kind in get_args(Record) if kind not in (Offered, Delivered))
 """All but the many: those are gone through only where they are at hand."""
-_OWN: Final = tuple(kind for kind in _STEPS if kind is not InStep)
-"""What somebody does, and nobody says of another: that a replica is in step is the manager's word."""
+_OWN: Final = tuple(kind for kind in _STEPS if kind is not InSync)
+"""What somebody does, and nobody says of another: that a replica is in sync is the manager's word."""
 _CAUSES: Final = (FaultStruck, NodeGone, IncarnationFailed)
 _SIMULATED: Final = "simulated"
 _WITHOUT_STEPS: Final = ("embedded", "docker")

@@ -159,11 +159,11 @@ class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
 
     stamp: Stamp
     behind: tuple[tuple[str, int], ...] = ()
-    """(slice, incarnation) of those that run, and never got in step with their peers though no fault was in force."""
+    """(slice, incarnation) of those that run, and never got in sync with their peers though no fault was in force."""
 
 
 class IncarnationFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=True):
-    """A life of the subject was ended by an error of its own."""
+    """An incarnation of the subject was ended by an error of its own."""
 
     stamp: Stamp
     actor: str
@@ -173,7 +173,7 @@ class IncarnationFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_def
     why: str
     """The error, with the place in the user's code where that is known."""
     disturbed: bool = False
-    """Whether a fault was in force at any moment of that life, and may have made it fail."""
+    """Whether a fault was in force at any moment of that incarnation, and may have made it fail."""
 
 
 class Stalled(msgspec.Struct, frozen=True, tag="stalled"):

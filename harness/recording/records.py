@@ -39,8 +39,8 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
 
 
 class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
-    """In the middle of its life an incarnation took over what another of its slice had at a checkpoint: state,
-    timestamp vector, numbering and output log. What it had taken before counts no more."""
+    """An incarnation that ran already took over what another of its slice had at a checkpoint: state, timestamp vector,
+    numbering and output log. What it had taken before counts no more."""
 
     slice: str
     incarnation: Natural
@@ -49,15 +49,16 @@ class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
     next_seq: Natural
 
 
-class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
-    """From now on this replica could take over from the others of its slice without loss, and the manager knows it."""
+class InSync(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
+    """From now on this replica could take over from the others of its slice without loss, and the manager knows it. Its
+    tag is older than its name: runs are on record with it."""
 
     slice: str
     incarnation: Natural
 
 
 class Promoted(msgspec.Struct, frozen=True, tag="promoted", array_like=True):
-    """A replica that stood by speaks for its slice from now on."""
+    """A replica that stood by is active from now on."""
 
     slice: str
     incarnation: Natural
@@ -202,7 +203,7 @@ class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
 
 
 class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
-    """What Spark said of a micro-batch of a query, at the end of the life that ran it."""
+    """What Spark said of a micro-batch of a query, at the end of the incarnation that ran it."""
 
     actor: str
     incarnation: Natural
@@ -265,7 +266,7 @@ Record = (
     Offered
     | Started
     | Restored
-    | InStep
+    | InSync
     | Promoted
     | Opened
     | Taken

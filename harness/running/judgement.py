@@ -25,7 +25,7 @@ from ..judging.oracle import Case, Oracle, judge_each, strongest
 from ..judging.recovery import Recovery, recoveries_of
 from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
-from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
+from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_sync, until
 from ..recording.digesting import digested_meanwhile
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History, Remembered
@@ -199,7 +199,7 @@ def judge_claims(
 ) -> list[Verdict]:
     """As `judge_each`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
     tolerates, what had happened until then is judged, and the rest leaves it UNKNOWN. VIOLATED where a replica never
-    gets in step again that it needs. What it does not claim is judged plainly.
+    gets in sync again that it needs. What it does not claim is judged plainly.
 
     With what was `exercised`, a claim does not hold either where the faults called for what the claim rests on, and
     that was never at work. A run that is one of many, or is to be as small as can be, need not have it all at work.
@@ -265,7 +265,7 @@ def _tolerated(
         latest = max((one for one in passed.values() if one is not None), key=lambda one: one.at)
         violated = before.violated(latest, verdict.guarantee) if verdict.status is Status.VIOLATED else None
         return violated or unknown(verdict.guarantee, verdict.observables, Reason(Why.BEYOND, latest.why))
-    behind = never_in_step(case.history) if Tolerance.ONE_IN_STEP in within else ()
+    behind = never_in_sync(case.history) if Tolerance.ONE_IN_SYNC in within else ()
     if not behind or verdict.status is Status.VIOLATED:
         return verdict
     return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)

@@ -14,7 +14,8 @@ incarnation of a slice, whoever dies in between.
   are free, since nothing changes before their end.
 - The next change of a slice is not decided before all of its incarnations that are there have taken over the last, or,
   of those that stand by and take nothing, know of it.
-- A source has one life, which nobody takes again. It waits at its horizon as others do, and offers nothing meanwhile.
+- A source has one incarnation, and nobody takes its input again. It waits at its horizon as others do, and offers
+  nothing meanwhile.
 
 What is to be changed says a scheme, by a kind of `Adjuster` of its own; what a setting means say those mechanisms that
 go by it (`AtWork.changed`), and merges (`Sequencer.changed`).

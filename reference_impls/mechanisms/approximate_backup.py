@@ -93,7 +93,7 @@ class Saved(msgspec.Struct, frozen=True, array_like=True, tag="saved"):
     number: int
     """That its receiver gave it."""
     upstream: str
-    speaker: int
+    sender: int
     event: Event
 
 
@@ -121,7 +121,7 @@ class _Pending:
     """Of the first; the others follow."""
     place: int
     upstream: str
-    speaker: int
+    sender: int
     events: list[Event]
     precious: bool = False
     """They must never be lost."""
@@ -139,7 +139,7 @@ class _Pending:
 class _Arrived:
     """What came in together, as far as it is not acknowledged."""
 
-    speaker: int
+    sender: int
     """The incarnation that sent it."""
     events: list[Event]
     numbers: Sequence[int]
@@ -231,7 +231,7 @@ class ApproximateBackups(AtWork):
         self.numbers.settle(self.machine.inputs[peer].place, message.incarnation, message.upto)
 
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
-        up, speaker = self.machine.spec.upstream[channel.place], channel.speaking
+        up, sender = self.machine.spec.upstream[channel.place], channel.sender
         fresh = self.numbers.unseen(channel, events)
         first = self.number + 1
         self.number += len(fresh)
@@ -241,9 +241,9 @@ class ApproximateBackups(AtWork):
             known = {event.seq: number for event, number in zip(fresh, numbers, strict=True)}
             numbers = [known.get(event.seq, 0) for event in events]
         for precious, alike in self._by_worth(up, fresh):
-            self.pending.append(_Pending(first, channel.place, up, speaker, alike, precious))
+            self.pending.append(_Pending(first, channel.place, up, sender, alike, precious))
             first += len(alike)
-        self.arrived[up].append(_Arrived(speaker, events, numbers))
+        self.arrived[up].append(_Arrived(sender, events, numbers))
         return fresh
 
     def _by_worth(self, up: str, events: list[Event]) -> Iterator[tuple[bool, list[Event]]]:
@@ -300,7 +300,7 @@ class ApproximateBackups(AtWork):
         for one in items:
             one.saved = id_
             saved += [
-                Saved(number, one.upstream, one.speaker, event) for number, event in enumerate(one.events, one.number)
+                Saved(number, one.upstream, one.sender, event) for number, event in enumerate(one.events, one.number)
             ]
         self.saving.add(id_)
         self.machine.effects.append(PersistItems(Items(self.machine.spec.slice_id, id_, items[-1].last, saved)))
@@ -321,14 +321,14 @@ class ApproximateBackups(AtWork):
                 one = arrived[0]
                 count = _before(one.numbers, waiting[up]) if up in waiting else len(one.numbers)
                 if count:
-                    upto[one.speaker] = one.events[count - 1].seq
+                    upto[one.sender] = one.events[count - 1].seq
                 if count < len(one.events):
                     one.events, one.numbers = one.events[count:], one.numbers[count:]
                     break
                 arrived.popleft()
-            for speaker, seq in upto.items():
-                if speaker in self.machine.inputs[up].links:
-                    self.machine.send(up, speaker, Received(self.machine.incarnation, seq))
+            for sender, seq in upto.items():
+                if sender in self.machine.inputs[up].links:
+                    self.machine.send(up, sender, Received(self.machine.incarnation, seq))
 
     # Processing
 
@@ -615,13 +615,13 @@ class ApproximateBackups(AtWork):
         machine = self.machine
         for one in self.replay:
             channel = machine.inputs[one.upstream]
-            channel.speaking = one.speaker
+            channel.sender = one.sender
             self.numbers.unseen(channel, [one.event])
             channel.seen = max(channel.seen, one.event.seq)
             precious = self.is_precious(one.upstream, one.event)
-            pending = _Pending(one.number, channel.place, one.upstream, one.speaker, [one.event], precious, safe=True)
+            pending = _Pending(one.number, channel.place, one.upstream, one.sender, [one.event], precious, safe=True)
             self.pending.append(pending)
-            machine.waiting.put(ChannelRun(channel.place, one.speaker, [one.event]))
+            machine.waiting.put(ChannelRun(channel.place, one.sender, [one.event]))
         self.replay = []
         machine.work()
 

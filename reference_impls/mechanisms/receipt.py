@@ -61,15 +61,15 @@ class NumbersSeen:
         if seen is None:
             return after(events, channel.seen)
         fresh = [event for event in events if event.seq not in seen]
-        seen.update(dict.fromkeys([event.seq for event in fresh], channel.speaking))
+        seen.update(dict.fromkeys([event.seq for event in fresh], channel.sender))
         return fresh
 
-    def settle(self, place: int, speaker: int, upto: int) -> None:
+    def settle(self, place: int, sender: int, upto: int) -> None:
         """An incarnation will not send again what it has sent up to a number."""
         seen = self._seen.get(place, {})
-        if seen.get(upto) == speaker:
+        if seen.get(upto) == sender:
             for number in [*takewhile(lambda one: one != upto, seen), upto]:
-                if seen[number] == speaker:
+                if seen[number] == sender:
                     del seen[number]
 
     def save(self, waiting: Iterable[tuple[int, list[Event]]]) -> dict[int, list[tuple[int, int]]]:
@@ -110,7 +110,7 @@ class _Receipt(AtWork):
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
         machine = self.machine
         up = machine.spec.upstream[channel.place]
-        machine.send(up, channel.speaking, Received(machine.incarnation, events[-1].seq))
+        machine.send(up, channel.sender, Received(machine.incarnation, events[-1].seq))
         fresh = self._seen.unseen(channel, events)
         machine.dropped += len(events) - len(fresh)
         return fresh

@@ -17,7 +17,7 @@ from ...harness.recording.records import Promoted, Restored
 
 
 class Standby(StrEnum):
-    """What the secondary replicas of a slice do while the primary speaks for it (section 7.3.1)."""
+    """What the secondary replicas of a slice do while the primary is active (section 7.3.1)."""
 
     SILENT = "silent"
     """They take all input, and send nothing: active standby."""
@@ -71,7 +71,7 @@ class Replicas(Mechanism):
     messages = (Fetch, Sync, Synced, Trim)
 
     standby: Standby | None = None
-    """What secondaries do; None: there are none, all replicas are at work and speak."""
+    """What secondaries do; None: there are none, all replicas are at work and active."""
     keep_checkpoints: bool = False
     """The other replicas keep checkpoints in their memory: state synchronization (section 7.3.1). Durable is what all
     of them have."""
@@ -81,7 +81,7 @@ class Replicas(Mechanism):
         switch(self.keep_checkpoints, "keep_checkpoints")
 
     @property
-    def all_speak(self) -> bool:
+    def all_active(self) -> bool:
         return self.standby is None
 
     @property
@@ -133,27 +133,27 @@ class _Replicas(AtWork, Keeper):
         self._askers: list[int] = []
         self._held: Checkpoint | None = None
         """The primary's last state, for when we are promoted."""
-        self._in_step = False
+        self._in_sync = False
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
         return dict.fromkeys(Replicas.messages, self._from_peer)
 
-    # Life
+    # Life cycle
 
     def started(self, given: Start) -> None:
         if not given.initial:
             joins = self._standby is None or self._standby is Standby.SILENT
             self._enter(_Phase.JOINING if joins else _Phase.STANDING_BY)
         if given.initial or self._standby is Standby.LOADED:
-            self._step_in()
+            self._get_in_sync()
 
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
         self.machine.working = phase is _Phase.AT_WORK
 
-    def _step_in(self) -> None:
-        if not self._in_step:
-            self._in_step = True
+    def _get_in_sync(self) -> None:
+        if not self._in_sync:
+            self._in_sync = True
             self.machine.ready()
 
     def _take_over(self, checkpoint: Checkpoint) -> None:
@@ -178,7 +178,7 @@ class _Replicas(AtWork, Keeper):
         self._held = None
         machine.note(Promoted(machine.spec.slice_id, machine.incarnation))
         # Whatever it has is the state of its slice from now on.
-        self._step_in()
+        self._get_in_sync()
         self._set_to_work()
         if standing_by and self._standby is not Standby.QUEUING:
             for up, channel in machine.inputs.items():
@@ -244,7 +244,7 @@ class _Replicas(AtWork, Keeper):
             self._phase is _Phase.STANDING_BY and self._standby is not Standby.LOADED
         )
         helpful = self._peers.difference(self._askers)
-        if not needs or self._in_step or self._asked is not None or not helpful:
+        if not needs or self._in_sync or self._asked is not None or not helpful:
             return
         if self.listens() and not self._hears_all:
             return
@@ -253,7 +253,7 @@ class _Replicas(AtWork, Keeper):
 
     @property
     def _hears_all(self) -> bool:
-        """Whether somebody speaks on every channel, and we have what was logged there."""
+        """Whether somebody is active on every channel, and we have what was logged there."""
         channels = self.machine.inputs.values()
         return all(any(not link.replaying for link in channel.links.values()) for channel in channels)
 
@@ -279,7 +279,7 @@ class _Replicas(AtWork, Keeper):
                 for receiver, upto in listeners.items():
                     if (to, receiver) not in machine.gone:
                         machine.outputs[to].expect(receiver, upto)
-            self._step_in()
+            self._get_in_sync()
             self._set_to_work()
             machine.work()
         elif self._phase is _Phase.STANDING_BY:
@@ -290,7 +290,7 @@ class _Replicas(AtWork, Keeper):
                     machine.waiting.drop(machine.inputs[up].place, mark)
                     if mark:
                         machine.acknowledge(up, mark)
-            self._step_in()
+            self._get_in_sync()
 
     def acknowledged(self, to: str, upto: int) -> None:
         """By nothing else may the log of a secondary be trimmed, and it hears of it from nobody else."""

@@ -74,8 +74,8 @@ class InTransactions(AtWork):
         self._marks: dict[str, int] = {}
         """The vector of the pending transaction."""
 
-    def delivers(self, up: str, speaker: int, events: list[Event]) -> bool:
-        self._outputs.append(self.machine.delivery(up, speaker, events))
+    def delivers(self, up: str, sender: int, events: list[Event]) -> bool:
+        self._outputs.append(self.machine.delivery(up, sender, events))
         self._since += len(events)
         return True
 

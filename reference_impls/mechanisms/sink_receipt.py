@@ -49,7 +49,7 @@ class Receiving(InTransactions):
 
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
         machine = self.machine
-        self._came[machine.spec.upstream[channel.place]] = (channel.speaking, events[-1].seq)
+        self._came[machine.spec.upstream[channel.place]] = (channel.sender, events[-1].seq)
         fresh = self._seen.unseen(channel, events)
         machine.dropped += len(events) - len(fresh)
         if not fresh and self._pending is None:
@@ -63,9 +63,9 @@ class Receiving(InTransactions):
     def acknowledge(self) -> None:
         """Where nothing waits, all that came was delivered."""
         machine = self.machine
-        for up, (speaker, upto) in (self._committed if self._outputs else self._came).items():
-            if speaker in machine.inputs[up].links:
-                machine.send(up, speaker, Received(machine.incarnation, upto))
+        for up, (sender, upto) in (self._committed if self._outputs else self._came).items():
+            if sender in machine.inputs[up].links:
+                machine.send(up, sender, Received(machine.incarnation, upto))
 
     def save(self) -> dict[int, list[tuple[int, int]]]:
         return self._seen.save(())

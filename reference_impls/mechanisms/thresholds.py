@@ -77,7 +77,7 @@ def _divided(whole: Thresholds, by: float) -> Thresholds:
 class Failures:
     """Counts the failures of a slice that count in its present window.
 
-    Who is restored does not know how far the life before had come, but for what was durable. So nothing that is in a
+    Who is restored does not know how far its predecessor had come, but for what was durable. So nothing that is in a
     later window is processed before it is (`is_beyond`), and a failure is taken to have happened at the end of the
     window that had then begun; of a sliding window, of a quarter of one. That makes thresholds smaller than they need
     be, and never larger.

@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-joining-blank",
-        "a replica that returns gets the state of a peer before it speaks",
+        "a replica that returns gets the state of a peer before it is active",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.joins_without_the_state),
     ),
@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-replication-never-in-step-again",
-        "a replica that returns gets in step again",
+        "a replica that returns gets in sync again",
         Anomaly.STALL,
         twisting(_active, twists.asks_nobody),
     ),

@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-standby-joining-blank",
-        "a replica that returns gets the state of its peer before it is in step",
+        "a replica that returns gets the state of its peer before it is in sync",
         Anomaly.LOST_INPUT,
         twisting(_silent, twists.joins_without_the_state),
     ),
@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "active-standby-never-in-step-again",
-        "a replica that returns gets the state of its peer, and is in step again",
+        "a replica that returns gets the state of its peer, and is in sync again",
         Anomaly.STALL,
         twisting(_silent, twists.asks_nobody),
     ),

@@ -27,7 +27,7 @@ MUTANTS = (
         "epoch-merge-by-arrival",
         "the channels of an epoch are taken in the order of their slices",
         Anomaly.REPLICA_DIVERGENCE,
-        claiming(sequencing(_merging, ByArrival), Claim(replicas_agree(), Tolerance.ONE_IN_STEP)),
+        claiming(sequencing(_merging, ByArrival), Claim(replicas_agree(), Tolerance.ONE_IN_SYNC)),
         on=_EAGER,
         without_faults=True,
         spread=True,

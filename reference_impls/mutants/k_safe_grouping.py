@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     BrokenScheme(
         "k-safe-grouping-never-in-step-again",
-        "a worker that returns gets in step again",
+        "a worker that returns gets in sync again",
         Anomaly.STALL,
         twisting(_k_safe, twists.asks_nobody),
     ),

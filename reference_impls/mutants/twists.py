@@ -60,7 +60,7 @@ def anchors_of(batch: Batch) -> list[Anchor]:
 
 
 def _returned(machine: Slice) -> bool:
-    """Whether it is not the first life of its replica."""
+    """Whether it is not the first incarnation of its replica."""
     return machine.incarnation > machine.replica + 1
 
 

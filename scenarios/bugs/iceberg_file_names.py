@@ -2,7 +2,7 @@
 anew with each driver: after a restart a file gets the name of an earlier one, and takes its place.
 
 The table's metadata then counts one file twice: its rows are there twice, and those of the earlier file are gone. Any
-restart shows it whose first batch has as many tasks as that of the life before.
+restart shows it whose first batch has as many tasks as that of the driver before.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def zombie() -> Scenario:
 
 
 def zombie_of_a_pair() -> Scenario:
-    """One of two replicas is paused, declared dead and resumed; the other has spoken for both all along."""
+    """One of two replicas is paused, declared dead and resumed; the other has been active all along."""
     return Scenario(
         subject=active_replication(word_count(), acknowledge_every=events(100)),
         workload=text(events=6_000, batch=50, rate=1_000),

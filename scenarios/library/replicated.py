@@ -45,7 +45,7 @@ def active_pair_lost() -> Scenario:
 
 
 def k_safe() -> Scenario:
-    """A machine with workers of several key groups crashes; each group has another worker in step."""
+    """A machine with workers of several key groups crashes; each group has another worker in sync."""
     return Scenario(
         subject=k_safe_grouping(word_stream(), k=1, acknowledge_every=events(100)),
         workload=single_words(events=4_000, batch=50, rate=4_000),
@@ -54,7 +54,7 @@ def k_safe() -> Scenario:
 
 
 def two_safe() -> Scenario:
-    """Two machines of three crash together; each key group has a third worker in step, and nobody waits."""
+    """Two machines of three crash together; each key group has a third worker in sync, and nobody waits."""
     return Scenario(
         subject=k_safe_grouping(word_stream(), k=2, acknowledge_every=events(100)),
         workload=single_words(events=4_000, batch=50, rate=4_000),

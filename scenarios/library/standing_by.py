@@ -35,7 +35,7 @@ def cold_pair_lost() -> Scenario:
 
 
 def silent() -> Scenario:
-    """A counter crashes; its secondary has done the same all along, and only has to speak."""
+    """A counter crashes; its secondary has done the same all along, and only has to become active."""
     return _primary_crashes(active_standby(word_count(), acknowledge_every=events(100)))
 
 

@@ -55,7 +55,7 @@ IN_EVERY_RUN = (("active-replication", "zombie"),)
     ],
 )
 def test_a_scheme_keeps_its_word(scheme: str, fault: str, tmp_path: Path) -> None:
-    """Two of three nodes hold every replica of some slice: what needs one in step claims nothing then."""
+    """Two of three nodes hold every replica of some slice: what needs one in sync claims nothing then."""
     subject = SUBJECTS[scheme]
     scenario = Scenario(subject, numbered(events=2_400, batch=10, rate=800), [FAULTS[fault](scheme)])
     finished = run_named(
@@ -64,9 +64,9 @@ def test_a_scheme_keeps_its_word(scheme: str, fault: str, tmp_path: Path) -> Non
 
     assert [struck.bite.why_not for struck in finished.history.struck() if not struck.bite.bit] == []
     verdicts = {str(v.guarantee): (v.status, v.reason or v.summary) for v in finished.judgement.verdicts}
-    beyond = fault == "correlated-crash" and _needs_one_in_step(subject)
+    beyond = fault == "correlated-crash" and _needs_one_in_sync(subject)
     assert {status for status, _ in verdicts.values()} == {Status.UNKNOWN if beyond else Status.HOLDS}, verdicts
 
 
-def _needs_one_in_step(subject: SchemeSubject) -> bool:
-    return any(claim.tolerates is Tolerance.ONE_IN_STEP for claim in subject.claims)
+def _needs_one_in_sync(subject: SchemeSubject) -> bool:
+    return any(claim.tolerates is Tolerance.ONE_IN_SYNC for claim in subject.claims)

@@ -175,7 +175,7 @@ def test_a_cycle_is_drained_once_nothing_goes_round_any_more(world: str) -> None
 
 def after_the_end(judged: Judged) -> list[Record]:
     """What was taken or delivered once the harness, by the records so far, would have called the run drained. Whoever
-    spoke at the end is known."""
+    was active at the end is known."""
     subject = judged.scenario.subject
     assert isinstance(subject, SchemeSubject)
     records = [stamped.record for stamped in judged.history.records]

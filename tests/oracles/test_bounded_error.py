@@ -269,7 +269,7 @@ def test_what_came_last_on_a_channel_is_last_in_the_ideal_state_too() -> None:
     assert run.holds, run
 
 
-def test_what_a_life_made_that_its_successor_did_not_is_not_last_in_the_ideal_state() -> None:
+def test_what_an_incarnation_made_that_its_successor_did_not_is_not_last_in_the_ideal_state() -> None:
     """The worker has lost a point, and tells its models after others than before: the first of them, which the average
     took, is none that should have been made, and came before all others all the same."""
     subject = approximate(logistic_regression(every=4), theta=10, l=40, gamma=160)
@@ -327,7 +327,7 @@ class DroppingUnfailed(ApproximateBackups):
         self.dropping = False
         self.numbers.unseen(channel, events)
         upstream = self.machine.spec.upstream[channel.place]
-        self.machine.send(upstream, channel.speaking, Received(self.machine.incarnation, events[-1].seq))
+        self.machine.send(upstream, channel.sender, Received(self.machine.incarnation, events[-1].seq))
         return []
 
 

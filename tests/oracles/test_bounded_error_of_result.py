@@ -39,8 +39,8 @@ KEYED = replace(READ, key=("seq",))
 LINES: tuple[Row, ...] = tuple({"seq": seq, "n": seq % 10} for seq in range(1, 101))
 
 
-def hit(at: int, number: int = 0, life: int = 1, batch: int = 3) -> FaultStruck:
-    return struck(at, number, str(Address(DRIVER, life, Point.COMMIT_LOG, str(batch), Side.BEFORE)))
+def hit(at: int, number: int = 0, incarnation: int = 1, batch: int = 3) -> FaultStruck:
+    return struck(at, number, str(Address(DRIVER, incarnation, Point.COMMIT_LOG, str(batch), Side.BEFORE)))
 
 
 HIT = (hit(5),)
@@ -365,7 +365,7 @@ def test_a_run_that_did_not_come_to_its_end_or_was_not_read_is_unknown() -> None
 
 
 def test_each_crash_may_leave_so_much() -> None:
-    twice = (*HIT, hit(6, 1, life=2, batch=5))
+    twice = (*HIT, hit(6, 1, incarnation=2, batch=5))
     assert [status_of(rows(n), LINES[:40], faults=twice) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
     verdict = verdict_of(rows(30), LINES[:40], faults=twice)
     assert verdict.summary == "an error of 60 rows after 2 crashes, of at most 30 rows a crash"
@@ -403,13 +403,13 @@ def test_a_driver_that_was_replaced_while_it_slept_is_lost_as_by_a_crash() -> No
 
 
 def test_a_crash_that_did_not_bite_may_take_nothing() -> None:
-    alive = replace_bite(hit(7, 1, life=2), gone=False)
+    alive = replace_bite(hit(7, 1, incarnation=2), gone=False)
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=[*HIT, alive])) == 1
 
 
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
     """Each may take 40 rows of 100, and three of them all: only what one may take is within a bound that says much."""
-    thrice = (hit(5), hit(6, number=1, life=2), hit(7, number=2, life=3))
+    thrice = (hit(5), hit(6, number=1, incarnation=2), hit(7, number=2, incarnation=3))
     verdict = verdict_of(rows(40), [], faults=thrice)
     assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.NOTHING_TO_JUDGE)
     assert "40 rows are claimed at most for each of 3 crashes: that holds whatever is lost" in verdict.reason
@@ -419,9 +419,9 @@ def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
     assert status_of(rows(30), LINES[:9], faults=thrice) == "VIOLATED"
 
 
-def test_points_of_one_life_at_which_it_could_have_died_are_one_crash() -> None:
+def test_points_of_one_incarnation_at_which_it_could_have_died_are_one_crash() -> None:
     alike = [hit(n, n, batch=n) for n in range(1, 5)]
-    history = query_history(KEYED, LINES, LINES, faults=[*alike, hit(9, 9, life=2, batch=7)])
+    history = query_history(KEYED, LINES, LINES, faults=[*alike, hit(9, 9, incarnation=2, batch=7)])
     assert crashes_of(history) == 2
     assert status_of(rows(30), LINES[:60], faults=alike) == "VIOLATED"
 

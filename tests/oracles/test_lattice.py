@@ -1,9 +1,9 @@
 """On any history a stronger guarantee never holds beside a weaker one that is violated, and what holds is what an
 execution from the beginning gives.
 
-Histories are made by hand from a seed: a chain of operators behind one or two sources, lives that begin blank or from
-some checkpoint, take what they take in pieces that may be repeated, left out or swapped, and deliver what they made,
-perhaps again. Many of them are legal for some guarantee, and some for all.
+Histories are made by hand from a seed: a chain of operators behind one or two sources, incarnations that begin blank
+or from some checkpoint, take what they take in pieces that may be repeated, left out or swapped, and deliver what they
+made, perhaps again. Many of them are legal for some guarantee, and some for all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPERATORS = (Log, Highest, Last, Pass)
 
 
 def drawn(seed: int) -> Made:
-    """One operator, so that what its lives took is all that there is to it."""
+    """One operator, so that what its incarnations took is all that there is to it."""
     random = Random(seed)
     sources = random.choice((("a",), ("a",), ("a", "b")))
     merge = random.choice((None, ByTime(), RoundRobin())) if len(sources) > 1 else None
@@ -48,9 +48,9 @@ def drawn(seed: int) -> Made:
     position = dict.fromkeys(sources, 0)
     cuts: dict[tuple[int, int], tuple[dict[str, int], int]] = {}
     outputs, number = 0, 0
-    lives = random.randint(1, 3)
+    incarnations = random.randint(1, 3)
     delivered = 0
-    for life in range(lives):
+    for turn in range(incarnations):
         number += 1
         restored = random.choice([None, *cuts]) if number > 1 else None
         if honest and number > 1:
@@ -65,7 +65,7 @@ def drawn(seed: int) -> Made:
         taken = 0
         for _ in range(100):
             open_ = [s for s in sources if position[s] < amount]
-            if not open_ or (life < lives - 1 and random.random() < 0.2):
+            if not open_ or (turn < incarnations - 1 and random.random() < 0.2):
                 break
             source = min(open_, key=lambda s: (position[s], s)) if honest and merge else random.choice(open_)
             low = position[source] + 1
@@ -84,7 +84,7 @@ def drawn(seed: int) -> Made:
         if honest and numbering is Numbering.CONTINUED and random.random() < 0.7:
             skip = sum(seq <= delivered for seq in seqs)
         given = seqs[skip:]
-        if life < lives - 1:
+        if turn < incarnations - 1:
             given = given[: random.randint(0, len(given))]
         if not honest and given and random.random() < 0.3:
             place = random.randrange(len(given))
@@ -93,8 +93,8 @@ def drawn(seed: int) -> Made:
             made.deliver("op0", number, *given)
             delivered = max(delivered, *given)
         outputs += count - begun
-        if life < lives - 1:
-            made.lose("op0", number, fault=life)
+        if turn < incarnations - 1:
+            made.lose("op0", number, fault=turn)
     made.keep("op0", number)
     return made
 
@@ -110,8 +110,8 @@ def _made(made: Made, number: int) -> int:
 
 
 def executed(made: Made, history: History) -> tuple[list[tuple[str, object]], dict[str, object]]:
-    """O and T of the order in which the lives that the last one descends from took their inputs, by a loop that knows
-    nothing of restoring."""
+    """O and T of the order in which the incarnations that the last one descends from took their inputs, by a loop that
+    knows nothing of restoring."""
     offered = {e.source: {} for s in history.records if isinstance(s.record, Offered) for e in s.record.events}
     for stamped in history.records:
         if isinstance(stamped.record, Offered):

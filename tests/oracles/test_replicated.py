@@ -28,14 +28,14 @@ from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
-from streamproof.harness.recording.records import InStep, Stamped
+from streamproof.harness.recording.records import InSync, Stamped
 from streamproof.harness.running.judgement import judge_history
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
 
 
 def pair(*, offered: int = 6) -> Made:
-    """A slice with two replicas, both in step."""
+    """A slice with two replicas, both in sync."""
     made = Made(chain(Log()), replicas=2)
     made.offer("a", *range(1, offered + 1))
     made.start("op0", 1)
@@ -90,9 +90,9 @@ def test_what_one_of_the_states_holds_twice_counts_twice() -> None:
     assert verdict.anomalies[0].sample[0].where == "op0-0#2"
 
 
-def test_a_replica_that_is_gone_or_not_in_step_is_no_state_in_the_end() -> None:
+def test_a_replica_that_is_gone_or_not_in_sync_is_no_state_in_the_end() -> None:
     made = pair()
-    made.start("op0", 3, replica=2, in_step=False)
+    made.start("op0", 3, replica=2, in_sync=False)
     made.take("op0", 1, "a", 1, 1, 3)
     made.take("op0", 2, "a", 1, 1, 6)
     made.deliver("op0", 1, 1, 2)
@@ -120,7 +120,7 @@ def test_a_replica_that_is_there_and_left_no_record_of_what_it_kept_is_not_taken
     assert made.verdict(PRECISE).status is Status.HOLDS, "of one that is gone nothing is expected"
 
 
-def test_a_replica_that_got_in_step_after_the_end_is_asked_for_nothing() -> None:
+def test_a_replica_that_got_in_sync_after_the_end_is_asked_for_nothing() -> None:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", 1, 2)
     for number in (1, 2):
@@ -128,28 +128,28 @@ def test_a_replica_that_got_in_step_after_the_end_is_asked_for_nothing() -> None
         made.take("op0", number, "a", 1, 1, 2)
     made.deliver("op0", 1, 1, 2)
     made.lose("op0", 2, replica=1)
-    made.start("op0", 3, replica=1, in_step=False)
+    made.start("op0", 3, replica=1, in_sync=False)
     made.keep("op0", 1)
     whole = made.history()
     end = next(entry.stamp.at for entry in whole.timeline if isinstance(entry, Drained))
 
-    def verdict(in_step: int) -> Verdict:
-        records = [*whole.records, Stamped(in_step, InStep("op0-0", 3))]
+    def verdict(in_sync: int) -> Verdict:
+        records = [*whole.records, Stamped(in_sync, InSync("op0-0", 3))]
         return made.verdict(PRECISE, History(records, whole.timeline))
 
     assert verdict(end + 1).status is Status.HOLDS
     assert verdict(end).reason == "op0-0#3 was there at the end, and what it kept was not recorded"
 
 
-def test_no_replica_in_step_at_the_end_leaves_nothing_to_judge() -> None:
+def test_no_replica_in_sync_at_the_end_leaves_nothing_to_judge() -> None:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", 1)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.take("op0", 1, "a", 1, 1, 1)
     made.deliver("op0", 1, 1)
     made.keep("op0", 2)
-    assert "no replica of op0-0 was in step at the end" in made.verdict(AT_LEAST_ONCE).reason
+    assert "no replica of op0-0 was in sync at the end" in made.verdict(AT_LEAST_ONCE).reason
 
 
 def test_an_old_output_after_a_newer_one_of_the_same_sender_is_reordered_whoever_came_between() -> None:
@@ -401,7 +401,7 @@ def test_one_that_began_blank_when_all_others_were_gone_is_not_compared_with_the
     made.keep("op0", 2)
     verdict = made.verdict(REPLICAS_AGREE)
     assert verdict.status is Status.UNKNOWN
-    assert verdict.reason == "no two replicas of a slice were in step at the same time"
+    assert verdict.reason == "no two replicas of a slice were in sync at the same time"
 
 
 # k-safety

@@ -124,7 +124,7 @@ def test_a_sliding_window_forgets_a_failure_when_it_is_older() -> None:
 
 
 @pytest.mark.parametrize("kind", [WindowKind.HOPPING, WindowKind.SLIDING])
-def test_a_failure_counts_in_the_window_that_the_life_before_had_come_to(kind: WindowKind) -> None:
+def test_a_failure_counts_in_the_window_that_its_predecessor_had_come_to(kind: WindowKind) -> None:
     """What is replayed comes to the end of a window once more, and that is not the end of the one it failed in."""
     before = Failures(ThresholdWindow(kind, 100))
     before.passed(90)
@@ -138,7 +138,7 @@ def test_a_failure_counts_in_the_window_that_the_life_before_had_come_to(kind: W
     assert (after.passed(130), after.count) == (False, 1)
 
 
-def test_what_a_life_loses_of_a_window_counts_there_though_its_successor_begins_before_it() -> None:
+def test_what_an_incarnation_loses_of_a_window_counts_there_though_its_successor_begins_before_it() -> None:
     """Who comes to the end of a window once more would else be allowed all of the bound again."""
     subject = approximate(one_total(), theta=16, l=100, gamma=100, window=ThresholdWindow(WindowKind.HOPPING, 20))
     scenario = Scenario(subject, ones(1, events=60, batch=1))

@@ -22,7 +22,7 @@ from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.plans import RandomSchedules, Successive
 from streamproof.harness.judging.incarnations import losses
 from streamproof.harness.recording.history import Placed
-from streamproof.harness.recording.records import InStep
+from streamproof.harness.recording.records import InSync
 from verdicts_of import JUDGES, run
 
 SINGLE = 10
@@ -182,7 +182,7 @@ def test_none_of_a_hundred_thousand_schedules_raises_a_false_alarm(case: str) ->
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if subject_of(case).replicas > 1])
-def test_at_rest_every_replica_is_in_step_again(case: str) -> None:
+def test_at_rest_every_replica_is_in_sync_again(case: str) -> None:
     """Claims that tolerate one failure at a time speak of the next one only then: of a scheme whose replicas stayed
     behind they would say nothing."""
     subject = scenario_of(case).subject
@@ -195,12 +195,12 @@ def test_at_rest_every_replica_is_in_step_again(case: str) -> None:
             for e in history.timeline
             if isinstance(e, Placed) and slice_of(e.actor) in slices
         }
-        steps = (s.record for s in history.records if isinstance(s.record, InStep))
+        steps = (s.record for s in history.records if isinstance(s.record, InSync))
         assert placed - losses(history).keys() == {(r.slice, r.incarnation) for r in steps} - losses(history).keys()
 
 
-def test_a_spare_that_comes_up_after_one_placed_later_has_spoken_is_placed_again() -> None:
-    """The store lets it speak no more."""
+def test_a_spare_that_comes_up_after_one_placed_later_has_been_active_is_placed_again() -> None:
+    """The store does not let it be active."""
     schedule = [
         crash("trace-0/1").after(ms(15)),
         crash("trace-0").after(ms(15.5)),

@@ -65,7 +65,7 @@ def test_a_slice_that_loses_all_its_replicas_is_beyond_the_claim_and_loses(schem
     assert judged.claim.status is Status.UNKNOWN
     # The nodes of these replicas run others too.
     assert "beyond what is claimed" in judged.claim.reason
-    assert "when no other replica of it was in step" in judged.claim.reason
+    assert "when no other replica of it was in sync" in judged.claim.reason
 
 
 def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:

@@ -53,7 +53,7 @@ def test_a_node_that_is_stopped_for_a_moment_goes_on_with_what_it_has(tmp_path: 
 
 
 @pytest.mark.long
-def test_a_node_that_is_stopped_for_too_long_is_replaced_and_cannot_speak_for_its_successor(tmp_path: Path) -> None:
+def test_a_node_that_is_stopped_for_too_long_is_replaced_and_cannot_act_for_its_successor(tmp_path: Path) -> None:
     lasting = seconds(HEARTBEAT_LIMIT + 2)
     finished, struck, healed = _run(pause("count-0").after(events(300)).lasting(lasting), 450, tmp_path / "run")
 

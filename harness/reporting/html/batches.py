@@ -1,4 +1,5 @@
-"""The micro-batches of a query's run: which life ran each, what Spark said of it, and when the sink was given it."""
+"""The micro-batches of a query's run: which incarnation of the driver ran each, what Spark said of it, and when the
+sink was given it."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ ROWS: Final = 400
 
 @dataclass(frozen=True)
 class ShownBatch:
-    """One batch in one life of the driver."""
+    """One batch in one incarnation of the driver."""
 
     batch: int
-    life: int
+    incarnation: int
     rows: int | None
-    """Of its input; None: Spark has said nothing of it, since that life was killed."""
+    """Of its input; None: Spark has said nothing of it, since that incarnation was killed."""
     late: int
     evicted: int
     took: int | None
@@ -36,7 +37,7 @@ class ShownBatch:
     given: int
     """Rows."""
     again: bool
-    """Whether an earlier life had given it already."""
+    """Whether an earlier one had given it already."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,17 @@ class BatchTimes:
 
 
 def batches_of(history: History) -> list[ShownBatch]:
-    """In the order of lives and batches."""
+    """In the order of incarnations and batches."""
     done = {(record.incarnation, record.batch): record for record in history.each(BatchDone) if record.actor == DRIVER}
     given = {(one.incarnation, one.batch): one for one in deliveries(history, SINK)}
     found: list[ShownBatch] = []
     seen: set[int] = set()
-    for life, batch in sorted({*done, *given}):
-        said, there = done.get((life, batch)), given.get((life, batch))
+    for incarnation, batch in sorted({*done, *given}):
+        said, there = done.get((incarnation, batch)), given.get((incarnation, batch))
         found.append(
             ShownBatch(
                 batch,
-                life,
+                incarnation,
                 None if said is None else said.rows,
                 0 if said is None else said.late,
                 0 if said is None else said.evicted,
@@ -98,7 +99,7 @@ def batch_lane(batches: Sequence[ShownBatch]) -> ActorLane | None:
         LaneSign(
             Sign.BATCH,
             one.given_at,
-            f"driver#{one.life} gives batch {one.batch} to the sink{', again' if one.again else ''}",
+            f"driver#{one.incarnation} gives batch {one.batch} to the sink{', again' if one.again else ''}",
         )
         for one in batches
         if one.given_at is not None

@@ -55,7 +55,7 @@ def ways(rerun: Reexecution, named: Iterable[NumberedOutput]) -> dict[NumberedOu
 
 
 def _length(rerun: Reexecution) -> int:
-    taken = sum(len(life.took) for lives in rerun.reruns.values() for life in lives.values())
+    taken = sum(len(one.took) for reruns in rerun.reruns.values() for one in reruns.values())
     return taken + sum(one.count for one in rerun.deliveries.values())
 
 
@@ -93,25 +93,25 @@ def _offered(rerun: Reexecution, root: Root) -> Iterator[Station]:
 
 def _intakes(rerun: Reexecution) -> Iterator[tuple[Intake, Rerun, int]]:
     """What everybody took, batch by batch, with when."""
-    for slice_id, lives in rerun.reruns.items():
-        for life in lives.values():
+    for slice_id, reruns in rerun.reruns.items():
+        for one in reruns.values():
             times = (
                 at
                 for record, at in zip(rerun.books[slice_id], rerun.times[slice_id], strict=True)
-                if isinstance(record, Taken) and record.incarnation == life.number
+                if isinstance(record, Taken) and record.incarnation == one.number
             )
-            for taken, at in zip(rerun.intakes(life), times, strict=False):
-                yield taken, life, at
+            for taken, at in zip(rerun.intakes(one), times, strict=False):
+                yield taken, one, at
 
 
 def _taken(rerun: Reexecution, wanted: Container[Root]) -> Iterator[tuple[Root, Station]]:
     """Who took it, or what was made of it."""
-    for taken, life, at in _intakes(rerun):
+    for taken, one, at in _intakes(rerun):
         for derivation in dict.fromkeys(taken.derivations):
             root = root_of(derivation)
             if root in wanted:
                 what = "it" if len(derivation) == 2 else "what was made of it"
-                yield root, Station(at, f"{life.slice_id}#{life.number} takes {what}")
+                yield root, Station(at, f"{one.slice_id}#{one.number} takes {what}")
 
 
 def _delivered(rerun: Reexecution, wanted: Container[Root]) -> Iterator[tuple[Root, Station]]:

@@ -20,7 +20,7 @@ from ...recording.records import (
     CheckpointTaken,
     Decided,
     Delivered,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -58,7 +58,7 @@ class Sign(StrEnum):
     CRASH = "crash"
     FAILED = "failed"
     PROMOTED = "promoted"
-    IN_STEP = "in step"
+    IN_SYNC = "in sync"
     RESTORED = "restored"
     DECIDED = "decided"
     BATCH = "batch"
@@ -189,7 +189,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
             book = books.get(whose, _Book())
             over = lost.get(whose, ends)
             again = first_loss is not None and entry.stamp.at >= first_loss
-            stretches += _life(history, entry, book, over, again)
+            stretches += _stretches(history, entry, book, over, again)
             if whose in lost:
                 signs.append(LaneSign(Sign.CRASH, over, f"{actor}#{entry.incarnation} on {entry.node} is lost"))
             signs += book.signs
@@ -226,7 +226,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
         )
 
 
-def _life(history: History, placed: Placed, book: _Book, over: int, again: bool) -> Iterator[LaneStretch]:
+def _stretches(history: History, placed: Placed, book: _Book, over: int, again: bool) -> Iterator[LaneStretch]:
     """From when a node began to start it until it was lost."""
     name, where = f"{placed.actor}#{placed.incarnation}", f"on {placed.node}"
     begun = placed.stamp.at if book.started is None else max(book.started, placed.stamp.at)
@@ -261,11 +261,11 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
             said = f"checkpoint {record.number} of {record.slice}#{record.incarnation} is durable"
             books[record.slice, record.incarnation].checkpoints.append(LaneSign(Sign.DURABLE, at, said))
         elif isinstance(record, Promoted):
-            said = f"{record.slice}#{record.incarnation} speaks for its slice from now on"
+            said = f"{record.slice}#{record.incarnation} is active from now on"
             books[record.slice, record.incarnation].signs.append(LaneSign(Sign.PROMOTED, at, said))
-        elif isinstance(record, InStep):
-            said = f"{record.slice}#{record.incarnation} is in step"
-            books[record.slice, record.incarnation].signs.append(LaneSign(Sign.IN_STEP, at, said))
+        elif isinstance(record, InSync):
+            said = f"{record.slice}#{record.incarnation} is in sync"
+            books[record.slice, record.incarnation].signs.append(LaneSign(Sign.IN_SYNC, at, said))
         elif isinstance(record, Restored):
             of, number = record.checkpoint
             said = f"{record.slice}#{record.incarnation} takes over checkpoint {number} of #{of}"
@@ -285,7 +285,7 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
     return books
 
 
-_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InStep, Restored, Decided, Changed, Adopted)
+_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InSync, Restored, Decided, Changed, Adopted)
 
 
 def thinned(signs: Sequence[LaneSign]) -> Sequence[LaneSign]:

@@ -1,4 +1,4 @@
-"""A history as a diagram of space and time: a line for each life of a slice, messages as arrows between them.
+"""A history as a diagram of space and time: a line for each incarnation of a slice, messages as arrows between them.
 
 Time goes by steps: each thing that happened has a column of its own, however close to another, so that causes stand
 before effects and nothing lies on top of anything else. When that was is written above.
@@ -30,7 +30,7 @@ from ...recording.records import (
     Closed,
     Delivered,
     Fired,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -49,7 +49,7 @@ BEFORE: Final = 40
 AFTER: Final = 110
 """Steps that are drawn before and after a fault."""
 
-Life = tuple[str, int]
+SliceIncarnation = tuple[str, int]
 """Slice and incarnation."""
 
 
@@ -67,8 +67,8 @@ class StepSign(StrEnum):
 
 
 @dataclass(frozen=True)
-class LifeLine:
-    """One life of a slice."""
+class IncarnationLine:
+    """One incarnation of a slice."""
 
     slice_id: str
     incarnation: int
@@ -125,7 +125,7 @@ class DiagramStep:
 class SpaceTime:
     """All that is drawn."""
 
-    lines: tuple[LifeLine, ...]
+    lines: tuple[IncarnationLine, ...]
     steps: tuple[DiagramStep, ...]
     arrows: tuple[MessageArrow, ...]
     left_out: int
@@ -142,14 +142,14 @@ class _Drawn:
     made: dict[tuple[str, int, Derivation], int] = field(default_factory=dict)
     """(slice, incarnation, what it took) -> at which step it took that last."""
     closed: dict[tuple[str, int, int], int] = field(default_factory=dict)
-    fired: dict[Life, int] = field(default_factory=dict)
+    fired: dict[SliceIncarnation, int] = field(default_factory=dict)
     opened: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
     checkpoints: dict[tuple[str, int, int], int] = field(default_factory=dict)
-    taken: dict[Life, int] = field(default_factory=dict)
+    taken: dict[SliceIncarnation, int] = field(default_factory=dict)
     """How many events it has taken itself."""
-    heard: dict[Life, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    heard: dict[SliceIncarnation, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     arrows: list[MessageArrow] = field(default_factory=list)
-    placed: dict[Life, int] = field(default_factory=dict)
+    placed: dict[SliceIncarnation, int] = field(default_factory=dict)
     delivered: int = 0
 
 
@@ -166,7 +166,7 @@ class _Diagram:
         self._replays = {(r.sender, r.incarnation, r.receiver, r.receiver_incarnation): r for r in replays(history)}
         self._held = HeldStates(rerun)
         self._drawn = _Drawn()
-        self._lines: dict[Life, int] = {}
+        self._lines: dict[SliceIncarnation, int] = {}
         self._intakes = {
             (slice_id, number): iter(rerun.batches(one))
             for slice_id, reruns in rerun.reruns.items()
@@ -174,7 +174,7 @@ class _Diagram:
         }
         self._deliveries = {channel: iter(found) for channel, found in rerun.deliveries.items()}
         self._sinks: dict[str, list[tuple[int, int]]] = {}
-        """Sink -> its lives: since when, and the incarnation. There is more than one where it can be lost."""
+        """Sink -> since when each of its incarnations was there. There is more than one where it can be lost."""
         for stamped in history.of(Started):
             if isinstance(one := stamped.record, Started) and rerun.topology.role(one.slice) is Role.SINK:
                 self._sinks.setdefault(one.slice, []).append((stamped.at, one.incarnation))
@@ -182,20 +182,20 @@ class _Diagram:
 
     # Who is there
 
-    def lines(self) -> list[Life]:
-        """In the order of the topology, and of their lives."""
+    def lines(self) -> list[SliceIncarnation]:
+        """In the order of the topology, and of their incarnations."""
         found = []
         for slice_id in self._rerun.topology.slices:
             if self._rerun.topology.role(slice_id) is not Role.OPERATOR and slice_id not in self._placed:
                 found.append((slice_id, 1))
                 continue
-            for started, number in self._lives_of(slice_id):
+            for started, number in self._incarnations_of(slice_id):
                 over = self._lost.get((slice_id, number))
                 if started <= self._ends and (over is None or over >= self._begins):
                     found.append((slice_id, number))
         return found
 
-    def _lives_of(self, slice_id: str) -> Iterator[tuple[int, int]]:
+    def _incarnations_of(self, slice_id: str) -> Iterator[tuple[int, int]]:
         """Since when each incarnation was there, by their numbers."""
         if slice_id in self._sinks:
             yield from sorted(self._sinks[slice_id], key=lambda one: one[1])
@@ -203,14 +203,14 @@ class _Diagram:
         for number, rerun in sorted(self._rerun.reruns[slice_id].items()):
             yield self._rerun.started_at(rerun), number
 
-    def _sink_at(self, sink: str, at: int) -> Life:
-        """Which life of a sink delivered something: the outside does not say."""
+    def _sink_at(self, sink: str, at: int) -> SliceIncarnation:
+        """Which incarnation of a sink delivered something: the outside does not say."""
         there = [number for started, number in self._sinks.get(sink, ()) if started <= at]
         return sink, max(there, default=1)
 
     def draw(self) -> SpaceTime:
-        lives = self.lines()
-        self._lines = {life: place for place, life in enumerate(lives)}
+        shown = self.lines()
+        self._lines = {who: place for place, who in enumerate(shown)}
         left_out = 0
         for at, what in self._happenings():
             if len(self._drawn.steps) >= MOST_STEPS and self._is_drawn(at):
@@ -220,7 +220,7 @@ class _Diagram:
         steps = self._drawn.steps
         arrows = [*self._drawn.arrows, *self._never_taken()]
         began = steps[0].at if steps else 0
-        return SpaceTime(tuple(self._life_lines(lives)), tuple(steps), tuple(arrows), left_out, began)
+        return SpaceTime(tuple(self._incarnation_lines(shown)), tuple(steps), tuple(arrows), left_out, began)
 
     def _happenings(self) -> Iterator[tuple[int, object]]:
         """Records and the timeline up to the end of the window: what lies before it as it was recorded, and then in one
@@ -240,17 +240,17 @@ class _Diagram:
         found.sort(key=lambda one: one[:3])
         yield from ((at, what) for at, _, _, what in found)
 
-    def _life_lines(self, lives: Sequence[Life]) -> Iterator[LifeLine]:
+    def _incarnation_lines(self, shown: Sequence[SliceIncarnation]) -> Iterator[IncarnationLine]:
         steps = self._drawn.steps
         started, lost = self._moments()
         nodes = {(slice_of(e.actor), e.incarnation): e.node for e in self._history.timeline if isinstance(e, Placed)}
-        for place, (slice_id, number) in enumerate(lives):
+        for place, (slice_id, number) in enumerate(shown):
             role = self._rerun.topology.role(slice_id)
             over = self._lost.get((slice_id, number))
             ends = lost.get(place)
             if ends is None and over is not None and over <= self._ends:
                 ends = next((n for n, step in enumerate(steps) if step.at >= over), len(steps) - 1)
-            yield LifeLine(
+            yield IncarnationLine(
                 slice_id,
                 number,
                 role,
@@ -278,7 +278,7 @@ class _Diagram:
     def _add(
         self,
         at: int,
-        life: Life | None,
+        who: SliceIncarnation | None,
         sign: StepSign,
         said: str,
         roots: frozenset[Root] = frozenset(),
@@ -288,7 +288,7 @@ class _Diagram:
         """The number of the step; -1 where it lies before the window."""
         if at < self._begins:
             return -1
-        line = None if life is None else self._lines.get(life)
+        line = None if who is None else self._lines.get(who)
         self._drawn.steps.append(DiagramStep(at, line, sign, said, roots, tuple(holds), from_step))
         return len(self._drawn.steps) - 1
 
@@ -305,49 +305,47 @@ class _Diagram:
                 self._started(at, what)
             case Restored():
                 of, number = what.checkpoint
-                life = (what.slice, what.incarnation)
+                who = (what.slice, what.incarnation)
                 saved = drawn.checkpoints.get((what.slice, of, number))
-                said = f"{_said(life)} takes over checkpoint {number} of #{of}"
-                self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
+                said = f"{_said(who)} takes over checkpoint {number} of #{of}"
+                self._add(at, who, StepSign.START, said, holds=self._holds(who), from_step=saved)
             case CheckpointTaken():
-                life = (what.slice, what.incarnation)
-                said = f"{_said(life)} takes checkpoint {what.number}"
-                if life in self._intakes and self._is_drawn(at):
-                    cut = self._held.made_of(self._life(life), drawn.taken.get(life, 0))
+                who = (what.slice, what.incarnation)
+                said = f"{_said(who)} takes checkpoint {what.number}"
+                if who in self._intakes and self._is_drawn(at):
+                    cut = self._held.made_of(self._rerun_of(who), drawn.taken.get(who, 0))
                     said += f", of a state made of {cut}"
-                drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, life, StepSign.TAKEN, said)
+                drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, who, StepSign.TAKEN, said)
             case CheckpointDurable():
-                life = (what.slice, what.incarnation)
-                self._add(at, life, StepSign.DURABLE, f"checkpoint {what.number} of {_said(life)} is durable")
+                who = (what.slice, what.incarnation)
+                self._add(at, who, StepSign.DURABLE, f"checkpoint {what.number} of {_said(who)} is durable")
             case Closed():
-                life = (what.slice, what.incarnation)
-                said = f"epoch {what.epoch} ends for {_said(life)}"
-                drawn.closed[what.slice, what.incarnation, what.epoch] = self._add(at, life, StepSign.WORD, said)
+                who = (what.slice, what.incarnation)
+                said = f"epoch {what.epoch} ends for {_said(who)}"
+                drawn.closed[what.slice, what.incarnation, what.epoch] = self._add(at, who, StepSign.WORD, said)
             case Fired():
-                life = (what.slice, what.incarnation)
-                drawn.fired[life] = self._add(at, life, StepSign.WORD, f"a timer of {_said(life)} fires")
+                who = (what.slice, what.incarnation)
+                drawn.fired[who] = self._add(at, who, StepSign.WORD, f"a timer of {_said(who)} fires")
             case Opened():
                 self._opened(at, what)
             case Promoted():
-                life = (what.slice, what.incarnation)
-                self._add(at, life, StepSign.WORD, f"{_said(life)} speaks for its slice from now on")
-            case InStep():
-                life = (what.slice, what.incarnation)
-                self._add(at, life, StepSign.WORD, f"{_said(life)} is in step")
+                who = (what.slice, what.incarnation)
+                self._add(at, who, StepSign.WORD, f"{_said(who)} is active from now on")
+            case InSync():
+                who = (what.slice, what.incarnation)
+                self._add(at, who, StepSign.WORD, f"{_said(who)} is in sync")
             case Refused():
-                life = (what.slice, what.incarnation)
-                said = (
-                    f"{_said(life)} refuses {what.message} of {what.peer}#{what.peer_incarnation}, which was replaced"
-                )
-                self._add(at, life, StepSign.WORD, said)
+                who = (what.slice, what.incarnation)
+                said = f"{_said(who)} refuses {what.message} of {what.peer}#{what.peer_incarnation}, which was replaced"
+                self._add(at, who, StepSign.WORD, said)
             case Changed():
                 said = f"{what.actor}#{what.incarnation} changes {what.member}, after {what.since:,} inputs"
                 settings = ", ".join(f"{name} = {value!r}" for name, value in what.settings.items())
                 self._add(at, None, StepSign.WORD, f"{said}: {settings or 'as declared'} (change {what.number})")
             case Adopted():
-                life = (what.slice, what.incarnation)
-                said = f"{_said(life)} goes by change {what.number}, after {what.position:,} inputs"
-                self._add(at, life, StepSign.WORD, said)
+                who = (what.slice, what.incarnation)
+                said = f"{_said(who)} goes by change {what.number}, after {what.position:,} inputs"
+                self._add(at, who, StepSign.WORD, said)
             case FaultStruck():
                 self._struck(at, what)
             case FaultHealed():
@@ -355,10 +353,10 @@ class _Diagram:
             case NodeGone():
                 self._add(at, None, StepSign.NOTICED, f"the loss of {what.node} is noticed")
             case Placed():
-                life = (slice_of(what.actor), what.incarnation)
-                if life in self._lines:
-                    said = f"{what.node} begins to start {_said(life)}"
-                    drawn.placed[life] = self._add(at, life, StepSign.PLACED, said)
+                who = (slice_of(what.actor), what.incarnation)
+                if who in self._lines:
+                    said = f"{what.node} begins to start {_said(who)}"
+                    drawn.placed[who] = self._add(at, who, StepSign.PLACED, said)
 
     def _offered(self, at: int, what: Offered) -> None:
         if not self._is_drawn(at):
@@ -374,26 +372,26 @@ class _Diagram:
             self._drawn.made[what.source, 1, (event.source, event.seq)] = step
 
     def _taken(self, at: int, what: Taken) -> None:
-        life = (what.slice, what.incarnation)
-        if life not in self._intakes:
+        who = (what.slice, what.incarnation)
+        if who not in self._intakes:
             # A sink: what counts is when it delivers that.
             return
-        begin = self._drawn.taken.get(life, 0)
-        _, end = next(self._intakes[life])
-        self._drawn.taken[life] = end
-        heard = self._drawn.heard[life]
+        begin = self._drawn.taken.get(who, 0)
+        _, end = next(self._intakes[who])
+        self._drawn.taken[who] = end
+        heard = self._drawn.heard[who]
         heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
         if not self._is_drawn(at):
             return
-        one = self._life(life)
+        one = self._rerun_of(who)
         derivations = one.took[begin:end]
         roots = frozenset(map(root_of, derivations))
         numbers = _numbers(one.seqs[begin:end])
-        said = f"{_said(life)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
+        said = f"{_said(who)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
         if roots:
             said += f", made of {inputs_said(derivations)}"
-        step = self._add(at, life, StepSign.DOT, said, roots, self._holds(life))
-        self._arrow((what.upstream, what.upstream_incarnation), life, step, derivations, numbers, roots)
+        step = self._add(at, who, StepSign.DOT, said, roots, self._holds(who))
+        self._arrow((what.upstream, what.upstream_incarnation), who, step, derivations, numbers, roots)
         for derivation in derivations:
             self._drawn.made[what.slice, what.incarnation, derivation] = step
 
@@ -417,9 +415,9 @@ class _Diagram:
         self._arrow(sender, sink, step, derivations, numbers, roots)
 
     def _started(self, at: int, what: Started) -> None:
-        life = (what.slice, what.incarnation)
+        who = (what.slice, what.incarnation)
         operator = self._rerun.topology.role(what.slice) is Role.OPERATOR
-        if life not in self._lines or not (operator or what.slice in self._placed):
+        if who not in self._lines or not (operator or what.slice in self._placed):
             return
         saved = None
         how = "blank"
@@ -427,26 +425,26 @@ class _Diagram:
             of, number = what.restored
             saved = self._drawn.checkpoints.get((what.slice, of, number))
             how = f"from checkpoint {number} of #{of}"
-        said = f"{_said(life)} starts {how}"
-        self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
+        said = f"{_said(who)} starts {how}"
+        self._add(at, who, StepSign.START, said, holds=self._holds(who), from_step=saved)
 
     def _opened(self, at: int, what: Opened) -> None:
         link = (what.slice, what.incarnation, what.downstream, what.downstream_incarnation)
         replay: ReplayOverChannel | None = self._replays.get(link)
-        life = (what.slice, what.incarnation if what.slice in self._rerun.reruns else 1)
-        asked = f"{_said(life)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
+        who = (what.slice, what.incarnation if what.slice in self._rerun.reruns else 1)
+        asked = f"{_said(who)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
         if replay is not None and replay.begins == at:
             said = f"{asked}#{what.after:,}, and sends {replay.outputs:,} again"
-            self._drawn.opened[link] = self._add(at, life, StepSign.WORD, said)
+            self._drawn.opened[link] = self._add(at, who, StepSign.WORD, said)
         elif replay is None and what.after >= what.next_seq:
             # What it makes next is not sent: the receiver has had that, or wrongly goes by having had it.
             said = f"{asked}#{what.after:,}, though its next is #{what.next_seq:,}"
-            self._add(at, life, StepSign.WORD, said)
+            self._add(at, who, StepSign.WORD, said)
 
     def _struck(self, at: int, what: FaultStruck) -> None:
-        hit = [life for life, over in self._lost.items() if over == at and life[0] in map(slice_of, what.bite.actors)]
-        for life in hit if what.bite.gone else []:
-            self._add(at, life, StepSign.CRASH, f"{what.fault}: {_said(life)} dies")
+        hit = [who for who, over in self._lost.items() if over == at and who[0] in map(slice_of, what.bite.actors)]
+        for who in hit if what.bite.gone else []:
+            self._add(at, who, StepSign.CRASH, f"{what.fault}: {_said(who)} dies")
         if not what.bite.gone or not hit:
             target = (slice_of(what.bite.target), 1)
             where = target if target in self._lines else None
@@ -456,8 +454,8 @@ class _Diagram:
 
     def _arrow(
         self,
-        sender: Life,
-        receiver: Life,
+        sender: SliceIncarnation,
+        receiver: SliceIncarnation,
         arrives: int | None,
         derivations: Sequence[Derivation],
         numbers: str,
@@ -477,7 +475,7 @@ class _Diagram:
             MessageArrow(self._lines[sender], departs, self._lines[receiver], arrives, said, numbers, roots, again)
         )
 
-    def _made_at(self, sender: Life, derivation: Derivation) -> int:
+    def _made_at(self, sender: SliceIncarnation, derivation: Derivation) -> int:
         """The step at which a sender made what is derived so; -1 where that lies before what is drawn."""
         if len(derivation) == 2 and (*sender, derivation) in self._drawn.made:
             return self._drawn.made[(*sender, derivation)]
@@ -501,7 +499,7 @@ class _Diagram:
                     made.pop(derivation, None)
                 yield from self._lost_on(made, (slice_id, number), to)
 
-    def _made_here(self, one: Rerun, sender: Life, to: str) -> dict[Derivation, list[tuple[int, int]]]:
+    def _made_here(self, one: Rerun, sender: SliceIncarnation, to: str) -> dict[Derivation, list[tuple[int, int]]]:
         """What was made for a slice in what is drawn -> at which steps, and under which numbers."""
         found: dict[Derivation, list[tuple[int, int]]] = {}
         for stretch in one.stretches:
@@ -522,10 +520,10 @@ class _Diagram:
                         yield from other.took[begin:end]
 
     def _lost_on(
-        self, made: Mapping[Derivation, Iterable[tuple[int, int]]], sender: Life, to: str
+        self, made: Mapping[Derivation, Iterable[tuple[int, int]]], sender: SliceIncarnation, to: str
     ) -> Iterator[MessageArrow]:
-        lives = [life for life in self._lines if life[0] == to]
-        if not lives:
+        receivers = [who for who in self._lines if who[0] == to]
+        if not receivers:
             return
         by_step: dict[int, list[tuple[int, Derivation]]] = defaultdict(list)
         for derivation, times in made.items():
@@ -533,11 +531,11 @@ class _Diagram:
                 by_step[step].append((seq, derivation))
         for step, lost in by_step.items():
             at = self._drawn.steps[step].at
-            there = [life for life in lives if self._lost.get(life, at + 1) > at] or lives
+            there = [who for who in receivers if self._lost.get(who, at + 1) > at] or receivers
             numbers = _numbers([seq for seq, _ in lost])
             roots = frozenset(root_of(derivation) for _, derivation in lost)
             said = f"{numbers} from {_said(sender)} to {_said((to, there[0][1]))}, which nobody took"
-            same, other = self._taken_instead(lost, sender[0], lives)
+            same, other = self._taken_instead(lost, sender[0], receivers)
             said += f"; {same} took the same from another" if same else ""
             said += "".join(f"; {one}" for one in other)
             yield MessageArrow(
@@ -553,29 +551,29 @@ class _Diagram:
             )
 
     def _taken_instead(
-        self, lost: Sequence[tuple[int, Derivation]], sender: str, lives: Sequence[Life]
+        self, lost: Sequence[tuple[int, Derivation]], sender: str, receivers: Sequence[SliceIncarnation]
     ) -> tuple[str, list[str]]:
-        """Who has taken the same from another that speaks for the sender, and who something else under the same
+        """Who has taken the same from another replica of the sender's, and who something else under the same
         numbers."""
         same, other = [], []
-        for life in lives:
-            known = self._taken_under(sender, life, {seq for seq, _ in lost})
+        for who in receivers:
+            known = self._taken_under(sender, who, {seq for seq, _ in lost})
             if all(seq in known and known[seq] == derivation for seq, derivation in lost):
-                same.append(_said(life))
+                same.append(_said(who))
             elif numbers := [seq for seq, derivation in lost if known.get(seq, derivation) != derivation]:
-                other.append(f"under {_numbers(numbers)}, {_said(life)} took something else")
+                other.append(f"under {_numbers(numbers)}, {_said(who)} took something else")
         return ", ".join(same), other
 
-    def _taken_under(self, sender: str, life: Life, seqs: Collection[int]) -> dict[int, Derivation | None]:
-        """What has been taken from a slice under these numbers, whoever spoke for it."""
+    def _taken_under(self, sender: str, who: SliceIncarnation, seqs: Collection[int]) -> dict[int, Derivation | None]:
+        """What has been taken from a slice under these numbers, whichever of its incarnations sent it."""
         first, last = min(seqs), max(seqs)
         found: dict[int, Derivation | None] = {}
-        if life[0] not in self._rerun.reruns:
-            for delivery in self._rerun.deliveries.get(channel_name(sender, life[0]), ()):
+        if who[0] not in self._rerun.reruns:
+            for delivery in self._rerun.deliveries.get(channel_name(sender, who[0]), ()):
                 numbered = zip((event.seq for event in delivery.record.rows), delivery.derivations, strict=True)
                 found.update((seq, derivation) for seq, derivation in numbered if seq in seqs)
             return found
-        one, begin = self._life(life), 0
+        one, begin = self._rerun_of(who), 0
         for record, end in self._rerun.batches(one):
             if record.upstream == sender and record.first <= last and record.last >= first:
                 numbered = zip(one.seqs[begin:end], one.took[begin:end], strict=True)
@@ -588,13 +586,13 @@ class _Diagram:
     def _is_drawn(self, at: int) -> bool:
         return self._begins <= at <= self._ends
 
-    def _life(self, life: Life) -> Rerun:
-        return self._rerun.reruns[life[0]][life[1]]
+    def _rerun_of(self, who: SliceIncarnation) -> Rerun:
+        return self._rerun.reruns[who[0]][who[1]]
 
-    def _holds(self, life: Life) -> Iterator[tuple[str, str]]:
-        if life in self._intakes:
-            yield from self._held.of(self._life(life), self._drawn.taken.get(life, 0))
-        heard = self._drawn.heard[life]
+    def _holds(self, who: SliceIncarnation) -> Iterator[tuple[str, str]]:
+        if who in self._intakes:
+            yield from self._held.of(self._rerun_of(who), self._drawn.taken.get(who, 0))
+        heard = self._drawn.heard[who]
         if heard:
             yield "has taken of", ", ".join(f"{upstream} up to #{last:,}" for upstream, last in sorted(heard.items()))
 
@@ -611,7 +609,7 @@ _SHOWN = (
     Fired,
     Opened,
     Promoted,
-    InStep,
+    InSync,
     Refused,
     Changed,
     Adopted,
@@ -636,8 +634,8 @@ def around(history: History, at: int) -> tuple[int, int]:
     return min(at, int(first)), max(at, int(last))
 
 
-def _said(life: Life) -> str:
-    return f"{life[0]}#{life[1]}"
+def _said(who: SliceIncarnation) -> str:
+    return f"{who[0]}#{who[1]}"
 
 
 def _numbers(seqs: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from .affected import HarmedInput, Root
 from .document import render
-from .spacetime import DiagramStep, LifeLine, MessageArrow, SpaceTime
+from .spacetime import DiagramStep, IncarnationLine, MessageArrow, SpaceTime
 
 ROW: Final = 48
 TOP: Final = 34
@@ -59,7 +59,7 @@ class DrawnStep:
 
 @dataclass(frozen=True)
 class DrawnLine:
-    line: LifeLine
+    line: IncarnationLine
     place: int
     y: float
     x1: float

@@ -38,7 +38,7 @@ class SimulatedDeployment:
         self._world = SimulatedWorld(
             specs,
             subject.replicas,
-            subject.speaking,
+            subject.active_replicas,
             store_within(subject.wrap_store, store or MemoryStore()),
             batches,
             run.scenario.workload.stretch,

@@ -30,7 +30,7 @@ from ...protocol.starting import starting_point
 from ...protocol.stores import CheckpointStore, FencedOff
 from ...recording.history import Placed, Stamp
 from ...recording.recorder import Recorder
-from ...recording.records import InStep
+from ...recording.records import InSync
 from .event_queue import EventQueue
 from .freezing import NoteRecord
 from .node import HARNESS, WorldNode
@@ -62,7 +62,7 @@ class Placing:
         self.places: dict[tuple[str, int], WorldNode] = {}
         """(slice, incarnation) -> where it was started."""
         self.current: dict[str, set[int]] = {}
-        """Slice -> those that speak, and are alive."""
+        """Slice -> those that are active, and alive."""
         self._replicas: dict[tuple[str, int], int] = {}
         self._nodes = nodes
         self._feed = feed
@@ -84,8 +84,8 @@ class Placing:
                     self._later(self._options.redeployment, self.start, node, node.boot, effect)
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
                     self._later(self._options.control_delay, self._promote, slice_id, incarnation)
-                case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
-                    self._announce(slice_id, incarnation, speaks)
+                case Announce(slice_id=slice_id, incarnation=incarnation, active=active):
+                    self._announce(slice_id, incarnation, active)
                 case Withdraw(slice_id=slice_id, incarnation=incarnation, runs_on=runs_on):
                     self._withdraw(slice_id, incarnation)
                     if runs_on:
@@ -93,7 +93,7 @@ class Placing:
                 case SayStopped(slice_id=slice_id, incarnation=incarnation, round=number):
                     self._later(self._options.control_delay, self.tell, slice_id, incarnation, Stopped(number))
                 case Trust(slice_id=slice_id, incarnation=incarnation):
-                    self._note(InStep(slice_id, incarnation))
+                    self._note(InSync(slice_id, incarnation))
 
     def start(self, node: WorldNode, boot: int, place: PlaceSlice) -> None:
         """Start an incarnation on a node, unless that has been restarted since."""
@@ -118,7 +118,7 @@ class Placing:
         if not self.runs(node, boot, slice_id, incarnation):
             return
         if node.name == HARNESS:
-            self._announce(slice_id, incarnation, speaks=True)
+            self._announce(slice_id, incarnation, active=True)
         else:
             self._later(self._options.control_delay, self.manage, SliceUp(slice_id, incarnation))
 
@@ -154,11 +154,11 @@ class Placing:
                 return
         self.tell(slice_id, incarnation, Promote(checkpoint))
 
-    def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        silent = not self.directory.of(slice_id).get(incarnation)
-        if speaks and silent and self.runs_somewhere(slice_id, incarnation):
+    def _announce(self, slice_id: str, incarnation: int, active: bool) -> None:
+        was_active = self.directory.of(slice_id).get(incarnation)
+        if active and not was_active and self.runs_somewhere(slice_id, incarnation):
             self.current.setdefault(slice_id, set()).add(incarnation)
-        for told in self.directory.announce(slice_id, incarnation, speaks):
+        for told in self.directory.announce(slice_id, incarnation, active):
             self._later_tell(told, Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:

@@ -26,11 +26,11 @@ from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.effects import Fire, Inspect, Reroute, Timer
 from ...protocol.making import Feed
 from ...protocol.manager import (
+    ActiveReplicas,
     Manager,
     NodeJoined,
     NodeLost,
     PlaceSlice,
-    Speaking,
 )
 from ...protocol.messages import Checkpoint, Items, Message
 from ...protocol.outside import Outside
@@ -97,7 +97,7 @@ class SimulatedWorld:
         self,
         specs: Sequence[SliceSpec],
         replicas: int,
-        speaking: Speaking,
+        active_replicas: ActiveReplicas,
         store: CheckpointStore,
         batches: Mapping[str, Sequence[list[Event]]],
         stretch: int,
@@ -140,7 +140,7 @@ class SimulatedWorld:
                 [spec.slice_id for spec in specs if spec.on_nodes],
                 options.nodes,
                 replicas,
-                speaking,
+                active_replicas,
                 coordinators=[spec.slice_id for spec in coordinators],
                 placement=placement,
                 restarts_by=restarts_by,
@@ -439,7 +439,7 @@ class SimulatedWorld:
         assert isinstance(node, WorldNode)
         node.alive = False
         node.forget()
-        self._speak_no_more(node)
+        self._stand_down(node)
         node.host.forget()
         if not node.lost:
             self._later(self._options.detection, self._lose, node, node.boot)
@@ -447,7 +447,7 @@ class SimulatedWorld:
         if self._options.restart_node_after is not None:
             self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.boot)
 
-    def _speak_no_more(self, node: WorldNode) -> None:
+    def _stand_down(self, node: WorldNode) -> None:
         for slice_id, machine in node.host.slices.items():
             self.placing.current.get(slice_id, set()).discard(machine.incarnation)
 
@@ -464,7 +464,7 @@ class SimulatedWorld:
         still = node.freezes and node.times_frozen == times_frozen
         if node.alive and node.boot == boot and still and not node.lost:
             node.lost = True
-            self._speak_no_more(node)
+            self._stand_down(node)
             if self.workforce is not None:
                 self.workforce.eased()
             self._lose(node, boot)
@@ -495,7 +495,7 @@ class SimulatedWorld:
         self._later(self._options.control_delay, self._reconnect, link)
 
     def _reconnect(self, link: Direction) -> None:
-        """One end of a connection notices that it is broken. On a channel it is for the receiver to speak first."""
+        """One end of a connection notices that it is broken. On a channel it is for the receiver to begin."""
         slice_id, incarnation, peer, other = link
         if not (self.placing.runs_somewhere(slice_id, incarnation) and self.placing.runs_somewhere(peer, other)):
             self.network.mend(link)

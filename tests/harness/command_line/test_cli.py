@@ -419,7 +419,7 @@ def test_a_dry_run_starts_nothing(ask: Ask, tmp_path: Path, monkeypatch: pytest.
 
 def test_a_dry_run_says_under_which_conditions_a_claim_is_made(ask: Ask) -> None:
     out = ask("run", "word-count.active-replication", "--cluster", "simulated", "--dry-run").out
-    assert "claims     precise-recovery, as long as each slice keeps one replica in step\n" in out
+    assert "claims     precise-recovery, as long as each slice keeps one replica in sync\n" in out
     assert "needs      deterministic operators and merges, replicas apart\n" in out
 
 

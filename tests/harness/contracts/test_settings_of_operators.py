@@ -14,7 +14,7 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
-from streamproof.harness.protocol.manager import Speaking
+from streamproof.harness.protocol.manager import ActiveReplicas
 from streamproof.harness.protocol.placement import Placement
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
@@ -29,21 +29,21 @@ def mixed() -> SchemeSubject:
     return replace(active_replication(word_count()), operators={"count": standby})
 
 
-def test_where_some_replicas_stand_by_one_of_each_slice_speaks() -> None:
-    assert active_replication(word_count()).speaking is Speaking.ALL
-    assert not mixed().all_speak
-    assert mixed().speaking is Speaking.ONE
+def test_where_some_replicas_stand_by_one_of_each_slice_is_active() -> None:
+    assert active_replication(word_count()).active_replicas is ActiveReplicas.ALL
+    assert not mixed().all_active
+    assert mixed().active_replicas is ActiveReplicas.ONE
 
 
 def test_settings_of_operators_that_no_slice_has_do_not_count() -> None:
     """Where every operator has settings of its own, those of the role are nobody's."""
     subject, standby = active_replication(word_count()), active_standby(word_count())
     own = standby.setups[Role.OPERATOR]
-    assert replace(subject, operators=dict.fromkeys(subject.topology.stages, own)).speaking is Speaking.ONE
+    assert replace(subject, operators=dict.fromkeys(subject.topology.stages, own)).active_replicas is ActiveReplicas.ONE
 
 
 @pytest.mark.parametrize("crashed", ["count-0", "count-0/1"])
-def test_one_that_stands_by_beside_others_that_speak_takes_over(crashed: str) -> None:
+def test_one_that_stands_by_beside_others_that_are_active_takes_over(crashed: str) -> None:
     one = Bench(Scenario(mixed(), words(events=120, batch=10)), Registry(), seed=1)
     history = one.run((crash(crashed).after(events(40)),), 1)
     assert {verdict.status for verdict in one.judge(history)} == {Status.HOLDS}

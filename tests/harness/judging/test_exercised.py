@@ -169,7 +169,7 @@ def test_a_search_counts_the_schedules_under_which_each_mechanism_was_at_work() 
     assert unexercised(bench.rests_on, found.exercised) == (M.CHECKPOINT, M.RESTORE, M.TRIM)
 
 
-def test_most_schedules_of_a_claim_that_needs_a_replica_in_step_leave_it_one() -> None:
+def test_most_schedules_of_a_claim_that_needs_a_replica_in_sync_leave_it_one() -> None:
     subject = active_standby(trace(), acknowledge_every=EVERY)
     bench = Bench(Scenario(subject, INPUT), Registry(), seed=7, options=SLOW_SOURCE)
     assert bench.is_limited

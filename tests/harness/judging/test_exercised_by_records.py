@@ -9,7 +9,7 @@ from streamproof.harness.judging.exercised import Activity, SubjectShape, exerci
 from streamproof.harness.recording.history import Bite, FaultStruck, History, Placed, Stamp
 from streamproof.harness.recording.records import (
     CheckpointDurable,
-    InStep,
+    InSync,
     Offered,
     Opened,
     Promoted,
@@ -75,11 +75,11 @@ def struck(*actors: str, gone: bool = True) -> FaultStruck:
     return FaultStruck(Stamp(5), 0, "crash node-1", None, Bite("node-1", "node-1", actors, True, gone))
 
 
-@pytest.mark.parametrize(("in_step_at", "count"), [(3, 1), (7, 0)])
-def test_a_replica_takes_over_that_was_in_step_when_the_other_was_lost(in_step_at: int, count: int) -> None:
+@pytest.mark.parametrize(("in_sync_at", "count"), [(3, 1), (7, 0)])
+def test_a_replica_takes_over_that_was_in_sync_when_the_other_was_lost(in_sync_at: int, count: int) -> None:
     shape = SubjectShape(2, True, frozenset(), ENDS, ENDS)
     placed = [Placed(Stamp(0), "a-0", 1, "node-1"), Placed(Stamp(0), "a-0/1", 2, "node-2")]
-    records = [Stamped(1, InStep("a-0", 1)), Stamped(in_step_at, InStep("a-0", 2))]
+    records = [Stamped(1, InSync("a-0", 1)), Stamped(in_sync_at, InSync("a-0", 2))]
     assert exercised(History(records, [*placed, struck("a-0")]), shape)[M.TAKE_OVER] == count
 
 

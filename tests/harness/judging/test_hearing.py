@@ -22,7 +22,7 @@ def _sender(number: int) -> Rerun:
 
 
 def _delivered(random: Random) -> list[Delivered]:
-    """Batches of two lives, mostly one after the other, with some that are repeated, left out or altered."""
+    """Batches of two incarnations, mostly one after the other, with some that are repeated, left out or altered."""
     found: list[Delivered] = []
     place = dict.fromkeys((1, 2), 0)
     number = 1

@@ -1,4 +1,5 @@
-"""A life that is a piece of a known one is not executed again, and nothing of a history is seen otherwise for that."""
+"""An incarnation that is a piece of a known one is not executed again, and nothing of a history is seen otherwise for
+that."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_in_a_search_operators_are_hardly_executed_again(monkeypatch: pytest.Mon
         subject.collate(history)
     monkeypatch.setattr(processing, "_execute", noted)
     reruns = [collated_again(subject, history).reruns for history in found[8:]]
-    taken = sum(len(one.took) for slices in reruns for lives in slices.values() for one in lives.values())
+    taken = sum(len(one.took) for slices in reruns for incarnations in slices.values() for one in incarnations.values())
     assert taken > 300
     assert sum(executed) < taken / 4
 
@@ -76,7 +77,7 @@ def collated_again(subject: SchemeSubject, history: History) -> Reexecution:
 
 
 def known(event: Event) -> Along:
-    """At the beginning of a life that took this."""
+    """At the beginning of an incarnation that took this."""
     spec = next(one for one in subject_of("amnesia/trace-numbered").specs if one.role is Role.OPERATOR)
     rerun = Rerun(spec.slice_id, 1, 0, [], 1, None, 0)
     rerun.took.append((event.source, event.seq))
@@ -164,7 +165,7 @@ def test_other_checkpoints_are_examined_again_now_and_then(wearing: Scenario) ->
     assert any(subject.collate(history).unfaithful.count for history in sound * 8)
 
 
-def test_known_lives_are_executed_again_now_and_then(wearing: Scenario) -> None:
+def test_known_incarnations_are_executed_again_now_and_then(wearing: Scenario) -> None:
     """What process() remembers beside the state makes other outputs, which those that were executed once excuse."""
     subject = cast(SchemeSubject, wearing.subject)
     history = crashed(wearing)

@@ -97,7 +97,7 @@ def with_a_peer() -> Made:
     return made
 
 
-def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_of_it() -> None:
+def test_where_another_is_active_already_the_recovery_is_until_something_is_heard_of_it() -> None:
     made = with_a_peer()
     made.take("op0", 2, "a", 1, 1, 6)
     made.lose("op0", 1)
@@ -110,7 +110,7 @@ def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_o
     assert (found.detected, found.redeployed, found.restored, found.caught_up) == (0, 0, 0, failed + 501 - failed)
 
 
-def test_where_another_is_promoted_that_it_speaks_stands_for_restored() -> None:
+def test_where_another_is_promoted_that_it_is_active_stands_for_restored() -> None:
     made = with_a_peer()
     made.lose("op0", 1)
     made.at += 100
@@ -152,7 +152,7 @@ def test_a_crash_whose_proof_comes_when_it_heals_is_recovered_from_too() -> None
 
 
 ONE = Bite("c-0", "node-0", ("c-0",), outstanding=True, gone=True)
-LIVES = [
+PLACED = [
     Placed(Stamp(10), "c-0", 1, "node-0"),
     Placed(Stamp(11), "d-0", 1, "node-1"),
     FaultStruck(Stamp(100), 1, "crash c-0", None, ONE),
@@ -178,7 +178,7 @@ def told(timeline: Sequence[TimelineEntry]) -> dict[tuple[int, str], tuple[int, 
     return {(one.fault, one.actor): (one.incarnation, one.detected, one.total) for one in found}
 
 
-@given(st.permutations(LIVES))
+@given(st.permutations(PLACED))
 def test_what_happened_first_is_said_by_the_clock_and_never_by_who_was_heard_first(heard: list[TimelineEntry]) -> None:
     assert told(heard) == {(1, "c-0"): (2, 10, 25), (0, "c-0"): (3, 15, 40), (0, "d-0"): (2, 15, 41)}
     assert losses(History(SAID, heard)) == {("c-0", 1): 100, ("c-0", 2): 200, ("d-0", 1): 200}
@@ -192,7 +192,11 @@ def test_what_happened_first_is_said_by_the_clock_and_never_by_who_was_heard_fir
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_successor_that_is_heard_of_before_the_loss_is_one(swapped: bool) -> None:
     gone_and_placed = [NodeGone(Stamp(110), "node-0"), Placed(Stamp(120), "c-0", 2, "node-1")]
-    timeline = [LIVES[0], FaultStruck(Stamp(100), 0, "crash c-0", None, ONE), *gone_and_placed[:: -1 if swapped else 1]]
+    timeline = [
+        PLACED[0],
+        FaultStruck(Stamp(100), 0, "crash c-0", None, ONE),
+        *gone_and_placed[:: -1 if swapped else 1],
+    ]
     (found,) = recoveries(History([Stamped(130, Started("c-0", 2, None, 1))], timeline))
     assert (found.incarnation, found.detected, found.redeployed, found.total) == (2, 10, 10, 30)
     # A loss can be heard of while the fault that made it is still being carried out.
@@ -205,7 +209,7 @@ def test_of_one_moment_the_cause_comes_first(swapped: bool) -> None:
     """Placed as the loss was detected: for that reason, unless it was replaced for no other."""
     struck = FaultStruck(Stamp(100), 0, "crash driver", None, Bite("driver", "driver", ("c-0",), True, gone=True))
     at_once = [NodeGone(Stamp(110), "driver"), Placed(Stamp(110), "c-0", 2, "node-1")]
-    timeline = [LIVES[0], struck, *at_once[:: -1 if swapped else 1]]
+    timeline = [PLACED[0], struck, *at_once[:: -1 if swapped else 1]]
     (found,) = recoveries(History([], timeline))
     assert (found.incarnation, found.redeployed) == (2, 0)
     (found,) = recoveries(History([], [*timeline, Placed(Stamp(120), "c-0", 3, "node-1")]))
@@ -230,7 +234,7 @@ def test_who_was_hit_is_not_its_own_successor_however_late_it_began() -> None:
 
 def test_a_node_that_was_taken_for_lost_before_it_died_needs_no_second_detection() -> None:
     timeline = [
-        LIVES[0],
+        PLACED[0],
         NodeGone(Stamp(90), "node-0"),
         FaultStruck(Stamp(100), 0, "crash c-0", None, ONE),
         Placed(Stamp(120), "c-0", 2, "node-1"),
@@ -242,14 +246,18 @@ def test_a_node_that_was_taken_for_lost_before_it_died_needs_no_second_detection
 
 
 def test_one_that_begins_when_its_place_has_been_taken_takes_nobodys() -> None:
-    timeline = [LIVES[0], NodeGone(Stamp(90), "node-0"), Placed(Stamp(120), "c-0", 3, "node-2")]
+    timeline = [PLACED[0], NodeGone(Stamp(90), "node-0"), Placed(Stamp(120), "c-0", 3, "node-2")]
     late = Placed(Stamp(125), "c-0", 2, "node-1")
     assert losses(History([], [*timeline, late])) == {("c-0", 1): 90, ("c-0", 2): 125}
     assert losses(History([], [*timeline, late, NodeGone(Stamp(200), "node-2")]))["c-0", 3] == 200
 
 
 def test_a_crash_where_an_actor_ran_once_does_not_take_it() -> None:
-    timeline = [LIVES[0], Placed(Stamp(50), "c-0", 2, "node-1"), FaultStruck(Stamp(100), 0, "crash c-0", None, ONE)]
+    timeline = [
+        PLACED[0],
+        Placed(Stamp(50), "c-0", 2, "node-1"),
+        FaultStruck(Stamp(100), 0, "crash c-0", None, ONE),
+    ]
     assert losses(History([], timeline)) == {("c-0", 1): 50}
     driver = Bite("driver", "driver", ("c-0",), True, gone=True)
     assert (

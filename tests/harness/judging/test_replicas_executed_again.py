@@ -44,7 +44,7 @@ steps = st.lists(
 @settings(deadline=None, max_examples=200)
 @given(steps)
 def test_whoever_restores_from_whomever_whenever_is_executed_as_it_was(drawn: list[Step]) -> None:
-    """Incarnations start blank or from any checkpoint there is, take over others in the middle of their lives, and the
+    """Incarnations start blank or from any checkpoint there is, take over others when they run already, and the
     numbers that they have do not say who gave to whom."""
     made = Made(chain(Log()))
     made.offer("a", *range(1, OFFERED + 1))
@@ -106,7 +106,7 @@ def test_what_was_taken_before_a_state_was_taken_over_counts_no_more_but_its_out
     made = Made(chain(Log(), Pass()), Numbering.CONTINUED, replicas=2)
     made.offer("a", 1, 2, 3, 4)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.start("op1", 1)
     made.take("op0", 1, "a", 1, 1, 3)
     made.take("op0", 2, "a", 1, 3, 3)
@@ -135,7 +135,7 @@ def test_two_that_each_began_with_what_the_other_held_first_cannot_be() -> None:
     assert "started from a checkpoint that nobody took" in made.rerun().unexplained["op0-0"]
 
 
-def test_thousands_of_lives_are_no_deep_recursion() -> None:
+def test_thousands_of_incarnations_are_no_deep_recursion() -> None:
     made = Made(chain(Log()))
     made.offer("a", 1)
     made.start("op0", 1)
@@ -148,7 +148,7 @@ def test_thousands_of_lives_are_no_deep_recursion() -> None:
     assert len(last.channel("sink-0")[0]) == 1
 
 
-def test_chance_is_that_of_the_seed_and_goes_on_through_a_life() -> None:
+def test_chance_is_that_of_the_seed_and_goes_on_through_an_incarnation() -> None:
     made = Made(chain(Draw()), replicas=2)
     made.offer("a", 1, 2, 3, 4)
     made.start("op0", 1, seed=5)
@@ -214,7 +214,7 @@ def test_an_incarnation_that_did_the_same_as_its_peer_is_not_executed_twice() ->
         made.offer("a", 1, 2, 3, 4)
         for name in ("op0", "op1"):
             made.start(name, 1)
-            made.start(name, 2, replica=1, in_step=False)
+            made.start(name, 2, replica=1, in_sync=False)
         made.take("op0", 1, "a", 1, 1, 2)
         made.checkpoint("op0", 1, 1)
         made.restore("op0", 2, (1, 1), 3)

@@ -23,7 +23,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
 from streamproof.harness.judging.tolerance import Tolerance, beyond, until
 from streamproof.harness.recording.history import Drained, History, NodeGone, Placed, Stamp
-from streamproof.harness.recording.records import InStep, Opened, Restored, Stamped, Started
+from streamproof.harness.recording.records import InSync, Opened, Restored, Stamped, Started
 from streamproof.harness.running.judgement import judge_claims, judge_history
 from streamproof.scenarios.order import order
 from streamproof.scenarios.workloads import numbered
@@ -38,7 +38,7 @@ def replicated() -> Made:
     made = Made(chain(Log(), Pass()), replicas=2)
     for name in ("op0", "op1"):
         made.start(name, 1)
-        made.start(name, 2, replica=1, in_step=False)
+        made.start(name, 2, replica=1, in_sync=False)
     return made
 
 
@@ -49,48 +49,48 @@ def test_any_number_is_any_number() -> None:
     assert why(made, Tolerance.ANY) == ""
 
 
-def test_one_of_two_in_step_may_go_and_the_next_only_when_its_successor_is_in_step() -> None:
+def test_one_of_two_in_sync_may_go_and_the_next_only_when_its_successor_is_in_sync() -> None:
     made = replicated()
-    made.in_step("op0", 2)
+    made.in_sync("op0", 2)
     made.lose("op0", 1)
-    made.start("op0", 3, in_step=False)
-    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    made.start("op0", 3, in_sync=False)
+    assert why(made, Tolerance.ONE_IN_SYNC) == ""
     early = replicated()
-    early.in_step("op0", 2)
+    early.in_sync("op0", 2)
     early.lose("op0", 1)
-    early.start("op0", 3, in_step=False)
+    early.start("op0", 3, in_sync=False)
     early.lose("op0", 2, replica=1)
-    assert why(early, Tolerance.ONE_IN_STEP) == "op0-0 lost #2 when no other replica of it was in step"
-    made.in_step("op0", 3)
+    assert why(early, Tolerance.ONE_IN_SYNC) == "op0-0 lost #2 when no other replica of it was in sync"
+    made.in_sync("op0", 3)
     made.lose("op0", 2, replica=1)
-    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    assert why(made, Tolerance.ONE_IN_SYNC) == ""
 
 
-def test_who_gets_in_step_when_the_other_is_lost_gets_so_after_it() -> None:
+def test_who_gets_in_sync_when_the_other_is_lost_gets_so_after_it() -> None:
     made = replicated()
     made.lose("op0", 1)
     made.at -= 1
-    made.in_step("op0", 2)
-    assert "op0-0 lost #1 when no other" in why(made, Tolerance.ONE_IN_STEP)
+    made.in_sync("op0", 2)
+    assert "op0-0 lost #1 when no other" in why(made, Tolerance.ONE_IN_SYNC)
 
 
-def test_a_replica_that_is_not_in_step_does_not_count() -> None:
+def test_a_replica_that_is_not_in_sync_does_not_count() -> None:
     made = replicated()
     made.lose("op0", 1)
-    assert "op0-0 lost #1" in why(made, Tolerance.ONE_IN_STEP)
+    assert "op0-0 lost #1" in why(made, Tolerance.ONE_IN_SYNC)
     other = replicated()
     other.lose("op0", 2, replica=1)
-    assert why(other, Tolerance.ONE_IN_STEP) == ""
+    assert why(other, Tolerance.ONE_IN_SYNC) == ""
 
 
-def test_what_strikes_while_a_slice_has_nobody_in_step_goes_beyond_though_it_hits_another() -> None:
+def test_what_strikes_while_a_slice_has_nobody_in_sync_goes_beyond_though_it_hits_another() -> None:
     made = Made(chain(Log(), Pass()), replicas=2)
     for number in (1, 2):
         made.start("op0", number, replica=number - 1)
-        made.start("op1", number, replica=number - 1, in_step=False)
-    assert why(made, Tolerance.ONE_IN_STEP) == "", "nothing has struck"
+        made.start("op1", number, replica=number - 1, in_sync=False)
+    assert why(made, Tolerance.ONE_IN_SYNC) == "", "nothing has struck"
     made.lose("op0", 1)
-    assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 was hit before any replica of it was in step"
+    assert why(made, Tolerance.ONE_IN_SYNC) == "op1-0 was hit before any replica of it was in sync"
 
 
 def test_what_happens_after_the_end_harms_nobody() -> None:
@@ -98,19 +98,19 @@ def test_what_happens_after_the_end_harms_nobody() -> None:
     made.timeline.append(Drained(Stamp(made.at)))
     made.at += 10
     made.lose("op0", 1)
-    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    assert why(made, Tolerance.ONE_IN_SYNC) == ""
 
 
 def test_a_node_that_is_declared_lost_counts_as_lost_from_then_on() -> None:
     made = replicated()
-    made.in_step("op0", 2)
+    made.in_sync("op0", 2)
     made.at += 1
     made.timeline.append(NodeGone(Stamp(made.at), "op1-1"))
-    assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 lost #1 when no other replica of it was in step"
+    assert why(made, Tolerance.ONE_IN_SYNC) == "op1-0 lost #1 when no other replica of it was in sync"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["lose", "come", "step"]), st.integers(0, 2)), max_size=25))
-def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
+def test_one_in_sync_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
     made = Made(chain(Log()), replicas=3)
     numbers = iter(range(1, 100))
     there: dict[int, tuple[int, bool]] = {}
@@ -118,7 +118,7 @@ def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
 
     def come(replica: int, initial: bool) -> None:
         there[replica] = (next(numbers), initial)
-        made.start("op0", there[replica][0], replica=replica, in_step=initial)
+        made.start("op0", there[replica][0], replica=replica, in_sync=initial)
 
     come(0, initial=True)
     for step, replica in steps:
@@ -126,11 +126,11 @@ def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
             come(replica, initial=not there)
         elif step == "step" and replica in there:
             there[replica] = (there[replica][0], True)
-            made.in_step("op0", there[replica][0])
+            made.in_sync("op0", there[replica][0])
         elif step == "lose" and replica in there:
             made.lose("op0", there.pop(replica)[0], replica=replica)
             passed = passed or not any(stepped for _, stepped in there.values())
-    assert bool(why(made, Tolerance.ONE_IN_STEP)) == passed
+    assert bool(why(made, Tolerance.ONE_IN_SYNC)) == passed
 
 
 def lost_all(tolerates: Tolerance) -> tuple[Made, Scenario]:
@@ -150,7 +150,7 @@ def lost_all(tolerates: Tolerance) -> tuple[Made, Scenario]:
 
 
 @pytest.mark.parametrize(
-    ("tolerates", "status"), [(Tolerance.ANY, Status.VIOLATED), (Tolerance.ONE_IN_STEP, Status.UNKNOWN)]
+    ("tolerates", "status"), [(Tolerance.ANY, Status.VIOLATED), (Tolerance.ONE_IN_SYNC, Status.UNKNOWN)]
 )
 def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is(
     tolerates: Tolerance, status: Status
@@ -162,7 +162,7 @@ def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is
     assert (broken.guarantee.name, broken.status) == (AT_LEAST_ONCE, Status.VIOLATED)
     if status is Status.UNKNOWN:
         assert claim.reason == (
-            "this goes beyond what is claimed: op0-0 lost #1 when no other replica of it was in step"
+            "this goes beyond what is claimed: op0-0 lost #1 when no other replica of it was in sync"
         )
         assert claim.anomalies == ()
     case = made.case()
@@ -173,11 +173,11 @@ def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is
     assert (stated.status, further.status) == (status, Status.VIOLATED), "what it does not claim is judged plainly"
 
 
-def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -> None:
+def test_a_replica_that_never_gets_in_sync_violates_the_claim_that_needs_one() -> None:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", 1, 2)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.take("op0", 1, "a", 1, 1, 2)
     made.deliver("op0", 1, 1, 2)
     made.keep("op0", 1)
@@ -190,12 +190,12 @@ def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -
         return judge_claims(subject, case, [exactly_once()], JUDGES)[0]
 
     assert claim(Tolerance.ANY).status is Status.HOLDS
-    violated = claim(Tolerance.ONE_IN_STEP)
+    violated = claim(Tolerance.ONE_IN_SYNC)
     assert (violated.status, violated.summary) == (Status.VIOLATED, "stall x 1")
-    assert violated.anomalies[0].sample == (Evidence("#2 never got in step", "op0-0"),)
+    assert violated.anomalies[0].sample == (Evidence("#2 never got in sync", "op0-0"),)
     made.lose("op0", 1)
     case = made.case(replace(at_rest, timeline=[*made.timeline, at_rest.timeline[-1]]))
-    assert claim(Tolerance.ONE_IN_STEP).status is Status.UNKNOWN, "this goes beyond what is claimed"
+    assert claim(Tolerance.ONE_IN_SYNC).status is Status.UNKNOWN, "this goes beyond what is claimed"
 
 
 def hit_again(second: bool) -> tuple[Made, Scenario]:
@@ -214,7 +214,7 @@ def hit_again(second: bool) -> tuple[Made, Scenario]:
         made.keep("op0", 3)
     else:
         made.keep("op0", 2)
-    subject = replace(made.subject, claims=(Claim(precise_recovery(), Tolerance.ONE_IN_STEP),))
+    subject = replace(made.subject, claims=(Claim(precise_recovery(), Tolerance.ONE_IN_SYNC),))
     return made, Scenario(subject, numbered(events=4))
 
 
@@ -227,7 +227,7 @@ def test_what_happened_before_a_tolerance_was_passed_is_judged_plainly(second: b
     assert ("before op0-0 lost #2 when no other replica" in verdict.summary) == second
 
 
-@pytest.mark.parametrize("tolerances", [(Tolerance.ONE, Tolerance.ONE_IN_STEP), (Tolerance.ONE_IN_STEP, Tolerance.ONE)])
+@pytest.mark.parametrize("tolerances", [(Tolerance.ONE, Tolerance.ONE_IN_SYNC), (Tolerance.ONE_IN_SYNC, Tolerance.ONE)])
 def test_what_is_claimed_twice_is_judged_until_the_last_of_its_tolerances_is_passed(
     tolerances: tuple[Tolerance, Tolerance],
 ) -> None:
@@ -250,14 +250,14 @@ def test_what_is_claimed_twice_is_judged_until_the_last_of_its_tolerances_is_pas
     precise, weaker = judge_history(scenario, made.history(), JUDGES, virtual_time=True).verdicts
     assert (weaker.guarantee.name, weaker.status) == (EXACTLY_ONCE_OUTPUT, Status.VIOLATED)
     assert "before op0-0 lost #3 when no other replica" in weaker.summary
-    tolerant = tolerances[0] is Tolerance.ONE_IN_STEP
+    tolerant = tolerances[0] is Tolerance.ONE_IN_SYNC
     assert precise.status is (Status.VIOLATED if tolerant else Status.UNKNOWN), "only the stronger one claims it"
 
 
 @pytest.mark.parametrize("passed_first", [True, False])
 def test_what_one_claim_tolerates_is_judged_to_the_end_though_another_covers_it_too(passed_first: bool) -> None:
     made, scenario = lost_all(Tolerance.ANY)
-    claims = (Claim(precise_recovery(), Tolerance.ONE_IN_STEP), Claim(exactly_once(), Tolerance.ANY))
+    claims = (Claim(precise_recovery(), Tolerance.ONE_IN_SYNC), Claim(exactly_once(), Tolerance.ANY))
     subject = replace(made.subject, claims=claims if passed_first else claims[::-1])
     (verdict,) = judge_history(
         replace(scenario, subject=subject, claims=[exactly_once()]), made.history(), JUDGES, True
@@ -267,11 +267,11 @@ def test_what_one_claim_tolerates_is_judged_to_the_end_though_another_covers_it_
 
 
 def silent(*, opened: bool) -> Made:
-    """A replica has taken over a state, and opens its channel; it never says that it is in step, and its peer is
+    """A replica has taken over a state, and opens its channel; it never says that it is in sync, and its peer is
     lost much later."""
     made = Made(chain(Log()), replicas=2)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.checkpoint("op0", 1, 1)
     if opened:
         made.open("a", 1, "op0", 2, 1)
@@ -281,26 +281,26 @@ def silent(*, opened: bool) -> Made:
     return made
 
 
-def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
-    assert why(silent(opened=True), Tolerance.ONE_IN_STEP) == ""
-    assert why(silent(opened=False), Tolerance.ONE_IN_STEP) != ""
+def test_who_is_in_sync_is_asked_of_the_other_side_too() -> None:
+    assert why(silent(opened=True), Tolerance.ONE_IN_SYNC) == ""
+    assert why(silent(opened=False), Tolerance.ONE_IN_SYNC) != ""
 
 
-def test_who_says_late_that_it_is_in_step_is_in_step_since_it_was_shown() -> None:
+def test_who_says_late_that_it_is_in_sync_is_in_sync_since_it_was_shown() -> None:
     made = silent(opened=True)
-    made.in_step("op0", 2)
-    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    made.in_sync("op0", 2)
+    assert why(made, Tolerance.ONE_IN_SYNC) == ""
 
 
 @pytest.mark.parametrize(
     ("peers_keep", "there_for", "passed"), [(True, 100_000, False), (False, 100_000, True), (True, 1_000, True)]
 )
-def test_a_checkpoint_that_all_peers_hold_shows_that_those_are_in_step_who_had_been_there(
+def test_a_checkpoint_that_all_peers_hold_shows_that_those_are_in_sync_who_had_been_there(
     peers_keep: bool, there_for: int, passed: bool
 ) -> None:
     made = Made(chain(Log()), replicas=2)
     made.start("op0", 1)
-    made.start("op0", 2, replica=1, in_step=False)
+    made.start("op0", 2, replica=1, in_sync=False)
     made.at += there_for
     made.checkpoint("op0", 1, 1)
     made.durable("op0", 1, 1)
@@ -308,7 +308,7 @@ def test_a_checkpoint_that_all_peers_hold_shows_that_those_are_in_step_who_had_b
     made.lose("op0", 1)
     found = beyond(
         made.history(),
-        Tolerance.ONE_IN_STEP,
+        Tolerance.ONE_IN_SYNC,
         made.topology,
         peers_keep=made.topology.operator_slices if peers_keep else (),
     )
@@ -329,20 +329,20 @@ def test_one_failure_may_hit_several_at_once_and_no_second_one_follows() -> None
 
 
 def test_until_a_moment_is_before_it() -> None:
-    records = [Stamped(at, InStep("op0-0", at)) for at in (1, 2, 3)]
+    records = [Stamped(at, InSync("op0-0", at)) for at in (1, 2, 3)]
     found = until(History(records, [Drained(Stamp(at)) for at in (1, 2, 3)]), 2)
     assert ([stamped.at for stamped in found.records], [entry.stamp.at for entry in found.timeline]) == ([1], [1])
     assert not found.sealed
 
 
 @pytest.mark.parametrize(("heard_by", "passed"), [(("relay-0", "relay-1"), False), (("relay-0",), True)])
-def test_a_replica_that_not_everybody_upstream_has_heard_of_is_not_in_step(
+def test_a_replica_that_not_everybody_upstream_has_heard_of_is_not_in_sync(
     heard_by: tuple[str, ...], passed: bool
 ) -> None:
     topology = order()
     others = [name for name in topology.operator_slices if name != "chain-0"]
-    records = [Stamped(0, InStep(name, 1)) for name in (*others, "chain-0")]
+    records = [Stamped(0, InSync(name, 1)) for name in (*others, "chain-0")]
     records += [Stamped(1, Started("chain-0", 2, None, 1, 1)), Stamped(2, Restored("chain-0", 2, (1, 1), 1))]
     records += [Stamped(3, Opened(up, 1, "chain-0", 2, 0, 1)) for up in heard_by]
     timeline = [Placed(Stamp(0), "chain-0", 1, "node-0"), NodeGone(Stamp(1_000_000), "node-0")]
-    assert (beyond(History(records, timeline), Tolerance.ONE_IN_STEP, topology) is not None) == passed
+    assert (beyond(History(records, timeline), Tolerance.ONE_IN_SYNC, topology) is not None) == passed

@@ -253,8 +253,8 @@ def test_it_may_tell_its_members_only_and_they_may_report_to_it_only() -> None:
 def test_it_hears_of_every_incarnation_of_its_members_and_they_call_it() -> None:
     subject = cutting(trace())
     directory = Directory((*subject.specs, *subject.coordinators))
-    directory.announce("trace-0", 1, speaks=False)
-    told = directory.announce(NAME, 1, speaks=True)
+    directory.announce("trace-0", 1, active=False)
+    told = directory.announce(NAME, 1, active=True)
     assert told == [Told(NAME, 1, "trace-0", 1), Told("trace-0", 1, NAME, 1)]
     assert [directory.calls(one) for one in told] == [False, True]
     assert Told("trace-0", 1, NAME, 1) in directory.withdraw(NAME, 1)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.protocol.manager import (
+    ActiveReplicas,
     Announce,
     Manager,
     ManagerEffect,
@@ -21,7 +22,6 @@ from streamproof.harness.protocol.manager import (
     SliceFenced,
     SliceReady,
     SliceUp,
-    Speaking,
     TogetherFrom,
     Trust,
     WaitedEnough,
@@ -45,9 +45,9 @@ happenings = st.lists(
 class Observer:
     """Holds what the manager says against what it has said before."""
 
-    def __init__(self, replicas: int, speaking: Speaking) -> None:
-        self.manager = Manager(SLICES, WANTED, replicas, speaking)
-        self.replicas, self.speaking = replicas, speaking
+    def __init__(self, replicas: int, active_replicas: ActiveReplicas) -> None:
+        self.manager = Manager(SLICES, WANTED, replicas, active_replicas)
+        self.replicas, self.active_replicas = replicas, active_replicas
         self.live: set[str] = set()
         self.begun = False
         self.earlier: list[PlaceSlice] = []
@@ -56,7 +56,7 @@ class Observer:
         self.members: dict[str, dict[int, PlaceSlice]] = {name: {} for name in SLICES}
         self.up: set[PlaceSlice] = set()
         self.ready: set[PlaceSlice] = set()
-        self.speak: dict[str, set[int]] = {name: set() for name in SLICES}
+        self.active: dict[str, set[int]] = {name: set() for name in SLICES}
 
     def happen(self, step: str, number: int) -> None:
         node = f"node-{number}"
@@ -87,7 +87,7 @@ class Observer:
         assert len(withdrawn) == len(lost)
         for place in lost:
             del self.members[place.slice_id][place.incarnation]
-            self.speak[place.slice_id].discard(place.incarnation)
+            self.active[place.slice_id].discard(place.incarnation)
         self.begun = self.begun or len(self.live) >= WANTED
         for effect in effects:
             self.follow(effect)
@@ -109,35 +109,35 @@ class Observer:
                 chosen = members[effect.incarnation]
                 assert chosen.node == effect.node
                 assert chosen in self.up
-                assert not self.speak[effect.slice_id]
-                in_step = [p for p in members.values() if p in self.up and p in self.ready]
-                assert chosen in in_step or not in_step, "who is in step comes first"
-                self.speak[effect.slice_id].add(effect.incarnation)
+                assert not self.active[effect.slice_id]
+                in_sync = [p for p in members.values() if p in self.up and p in self.ready]
+                assert chosen in in_sync or not in_sync, "who is in sync comes first"
+                self.active[effect.slice_id].add(effect.incarnation)
             case Announce():
                 place = members[effect.incarnation]
                 assert place.node == effect.node
                 assert place in self.up
-                if effect.speaks:
-                    self.speak[effect.slice_id].add(effect.incarnation)
-                assert effect.speaks == (effect.incarnation in self.speak[effect.slice_id]), "no voice is taken back"
+                if effect.active:
+                    self.active[effect.slice_id].add(effect.incarnation)
+                assert effect.active == (effect.incarnation in self.active[effect.slice_id]), "who is active stays so"
 
     def check(self) -> None:
         for slice_id, members in self.members.items():
             expected = min(self.replicas, len(self.live)) if self.begun else 0
             assert len(members) == expected, "every replica has a home while there are nodes enough"
-            speak = self.speak[slice_id]
-            if self.speaking is Speaking.ONE:
-                assert len(speak) <= 1
+            active = self.active[slice_id]
+            if self.active_replicas is ActiveReplicas.ONE:
+                assert len(active) <= 1
             there = [p for p in members.values() if p in self.up]
             about_to = any(p.initial for p in members.values())
-            assert speak or about_to or not there, "somebody speaks, if anybody can"
+            assert active or about_to or not there, "somebody is active, if anybody can be"
 
 
-@given(happenings, st.integers(1, 3), st.sampled_from(Speaking))
-def test_whatever_happens_replicas_stand_apart_and_somebody_speaks(
-    steps: list[tuple[str, int]], replicas: int, speaking: Speaking
+@given(happenings, st.integers(1, 3), st.sampled_from(ActiveReplicas))
+def test_whatever_happens_replicas_stand_apart_and_somebody_is_active(
+    steps: list[tuple[str, int]], replicas: int, active_replicas: ActiveReplicas
 ) -> None:
-    observer = Observer(replicas, speaking)
+    observer = Observer(replicas, active_replicas)
     for step, number in steps:
         observer.happen(step, number)
 
@@ -164,7 +164,7 @@ def test_slices_without_a_node_wait_for_the_next_to_join() -> None:
     assert manager.on(NodeJoined("node-1")) == [PlaceSlice(name, 0, 2, "node-1", initial=True) for name in SLICES]
 
 
-def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by() -> None:
+def test_the_standby_in_sync_is_promoted_and_the_replica_that_returns_stands_by() -> None:
     manager = Manager(("count-0",), 3, replicas=3)
     for i in range(3):
         manager.on(NodeJoined(f"node-{i}"))
@@ -176,36 +176,36 @@ def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by(
     assert manager.on(NodeLost("node-0")) == [
         Withdraw("count-0", 1),
         PromoteSlice("count-0", 3, "node-2"),
-        Announce("count-0", 3, "node-2", speaks=True),
+        Announce("count-0", 3, "node-2", active=True),
     ]
     assert manager.on(NodeJoined("node-0")) == [PlaceSlice("count-0", 0, 4, "node-0", initial=False)]
-    assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", speaks=False)]
+    assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", active=False)]
 
 
-def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_step() -> None:
-    manager = Manager(("count-0",), 2, replicas=2, speaking=Speaking.ALL)
+def test_where_all_are_active_a_replica_that_returns_is_so_when_it_is_in_sync() -> None:
+    manager = Manager(("count-0",), 2, replicas=2, active_replicas=ActiveReplicas.ALL)
     for i in range(2):
         manager.on(NodeJoined(f"node-{i}"))
-    assert manager.on(SliceUp("count-0", 1)) == [Announce("count-0", 1, "node-0", speaks=True)]
-    assert manager.on(SliceUp("count-0", 2)) == [Announce("count-0", 2, "node-1", speaks=False)]
+    assert manager.on(SliceUp("count-0", 1)) == [Announce("count-0", 1, "node-0", active=True)]
+    assert manager.on(SliceUp("count-0", 2)) == [Announce("count-0", 2, "node-1", active=False)]
     assert manager.on(SliceReady("count-0", 2)) == [
         Trust("count-0", 2),
-        Announce("count-0", 2, "node-1", speaks=True),
+        Announce("count-0", 2, "node-1", active=True),
     ]
     assert manager.on(NodeLost("node-0")) == [Withdraw("count-0", 1)]
 
 
-@given(happenings, happenings, st.integers(1, 3), st.sampled_from(Speaking))
+@given(happenings, happenings, st.integers(1, 3), st.sampled_from(ActiveReplicas))
 def test_a_manager_that_comes_back_gives_out_no_number_again(
-    before: list[tuple[str, int]], after: list[tuple[str, int]], replicas: int, speaking: Speaking
+    before: list[tuple[str, int]], after: list[tuple[str, int]], replicas: int, active_replicas: ActiveReplicas
 ) -> None:
-    observer = Observer(replicas, speaking)
+    observer = Observer(replicas, active_replicas)
     for step, number in before:
         observer.happen(step, number)
     given_out = {(place.slice_id, place.incarnation) for place in observer.placed}
 
-    successor = Observer(replicas, speaking)
-    successor.manager = Manager(SLICES, WANTED, replicas, speaking, observer.manager.newest)
+    successor = Observer(replicas, active_replicas)
+    successor.manager = Manager(SLICES, WANTED, replicas, active_replicas, observer.manager.newest)
     # All that has been placed is gone, and nobody has joined.
     successor.earlier = list(observer.placed)
     for step, number in after:
@@ -231,7 +231,7 @@ def test_where_nobody_has_joined_the_first_that_does_is_enough_once_it_was_waite
     assert places(manager.on(NodeJoined("node-0"))) == [("count-0", "node-0")]
 
 
-def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
+def test_one_that_the_store_does_not_let_be_active_is_placed_again() -> None:
     manager = Manager(("count-0",), 3, replicas=2)
     for i in range(3):
         manager.on(NodeJoined(f"node-{i}"))
@@ -240,10 +240,10 @@ def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
     manager.on(SliceUp("count-0", 3))
     assert manager.on(NodeLost("node-2")) == [
         Withdraw("count-0", 3),
-    ], "2 is not there yet, and 3 has spoken"
+    ], "2 is not there yet, and 3 has been active"
     assert manager.on(SliceUp("count-0", 2))[1:] == [
         PromoteSlice("count-0", 2, "node-1"),
-        Announce("count-0", 2, "node-1", speaks=True),
+        Announce("count-0", 2, "node-1", active=True),
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [
         Withdraw("count-0", 2),

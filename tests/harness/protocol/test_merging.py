@@ -288,7 +288,7 @@ def test_that_an_event_was_taken_does_not_promise_that_no_other_of_its_time_foll
         assert waiting.progress == 5
 
 
-def test_a_channel_that_has_another_speaker_has_not_ended() -> None:
+def test_a_channel_that_has_another_active_sender_has_not_ended() -> None:
     waiting = sequencer(ByTime(), "s-0", 2)
     waiting.end(0, True)
     waiting.end(0, False)

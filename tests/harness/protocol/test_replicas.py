@@ -83,7 +83,7 @@ def test_without_a_failure_every_interleaving_gives_the_same(scheme: str, topolo
 @pytest.mark.parametrize(("scheme", "topology"), CASES)
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), crashes=st.integers(1, 3))
-def test_as_long_as_one_is_in_step_a_failure_is_masked(scheme: str, topology: str, seed: int, crashes: int) -> None:
+def test_as_long_as_one_is_in_sync_a_failure_is_masked(scheme: str, topology: str, seed: int, crashes: int) -> None:
     world = shuttle(scheme, topology, seed)
     random = Random(seed)
     down: list[str] = []

@@ -159,7 +159,7 @@ def test_a_transaction_is_delivered_by_becoming_durable_though_its_sink_dies_bef
     before, after = [a for a in durable if a.actor == "sink-0" and a.key == "1"]
 
     def first_of(history: History) -> list[int]:
-        """Of the first life of the sink: nothing of its second is delivered before that was started."""
+        """Of the first incarnation of the sink: nothing of its second is delivered before that was started."""
         again = next(entry.stamp.at for entry in history.timeline if getattr(entry, "incarnation", 0) == 2)
         return [row.seq for s in history.of(Delivered) if s.at < again for row in s.record.rows]  # type: ignore[union-attr]
 
@@ -168,7 +168,7 @@ def test_a_transaction_is_delivered_by_becoming_durable_though_its_sink_dies_bef
 
 
 def test_on_a_real_cluster_the_store_says_what_was_committed_also_after_a_fence(tmp_path: Path) -> None:
-    """The first life dies with its second transaction durable, before it has told anybody."""
+    """The first incarnation dies with its second transaction durable, before it has told anybody."""
     store, outside = FileStore(tmp_path), Committed(subject_of(IN_TRANSACTIONS).specs, tmp_path)
 
     def committed() -> list[int]:
@@ -185,7 +185,7 @@ def test_on_a_real_cluster_the_store_says_what_was_committed_also_after_a_fence(
     newest = store.fence("sink-0", 2)
     assert newest is not None
     assert newest.id == CheckpointId(1, 2)
-    assert not commit(1, 3, 6, 7), "a life that was replaced commits nothing"
+    assert not commit(1, 3, 6, 7), "an incarnation that was replaced commits nothing"
     assert commit(2, 3, 6, 6)
     assert committed() == [4, 5, 6]
     assert committed() == []

@@ -25,7 +25,7 @@ from streamproof.harness.recording.records import (
     Delivered,
     EmptyBatch,
     Ended,
-    InStep,
+    InSync,
     Kept,
     Offered,
     Opened,
@@ -76,7 +76,7 @@ def offers(draw: st.DrawFn) -> Offered:
 others = st.one_of(
     st.builds(Started, names, numbers, st.none() | st.tuples(numbers, numbers), numbers, numbers, numbers),
     st.builds(Restored, names, numbers, st.tuples(numbers, numbers), numbers),
-    st.builds(InStep, names, numbers),
+    st.builds(InSync, names, numbers),
     st.builds(Promoted, names, numbers),
     st.builds(Opened, names, numbers, names, numbers, numbers, numbers),
     st.builds(Taken, names, numbers, names, numbers, numbers, numbers, numbers),

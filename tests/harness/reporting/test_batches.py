@@ -14,7 +14,8 @@ ROW = {"word": "a"}
 
 
 def history() -> History:
-    """The second batch is given by two lives, of which the first was killed before Spark had said anything of it."""
+    """The second batch is given by two incarnations, of which the first was killed before Spark had said anything of
+    it."""
     shape = OutputShape.of({"mode": "append", "key": [], "reads": False, "source": None})
     wanted = [Given(0, [ROW]), Given(1, [ROW])]
     found = [Given(0, [ROW]), Given(1, [ROW]), Given(1, [ROW], incarnation=2)]
@@ -26,9 +27,9 @@ def history() -> History:
     return query_history(shape, wanted, found, also=said)
 
 
-def test_each_batch_has_a_line_for_each_life_that_gave_it() -> None:
+def test_each_batch_has_a_line_for_each_incarnation_that_gave_it() -> None:
     batches = batches_of(history())
-    assert [(one.batch, one.life, one.took, one.again) for one in batches] == [
+    assert [(one.batch, one.incarnation, one.took, one.again) for one in batches] == [
         (0, 1, 400_000, False),
         (1, 1, None, False),
         (1, 2, 100_000, True),

@@ -118,7 +118,7 @@ def test_changes_of_settings_are_told_by_who_decides_and_by_who_goes_by_them() -
     assert any(re.fullmatch(r"chain-0#1 goes by change 1, after \d+ inputs", one) for one in said)
 
 
-def test_every_life_has_a_line_and_the_dead_one_ends_at_its_crash(
+def test_every_incarnation_has_a_line_and_the_dead_one_ends_at_its_crash(
     losing: tuple[SpaceTime, Judgement, Reexecution],
 ) -> None:
     diagram, _, _ = losing
@@ -169,7 +169,9 @@ def test_what_nobody_took_ends_on_the_way(losing: tuple[SpaceTime, Judgement, Re
     } - taken
 
 
-def test_a_restored_life_leads_back_to_its_checkpoint(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+def test_a_restored_incarnation_leads_back_to_its_checkpoint(
+    repeating: tuple[SpaceTime, Judgement, Reexecution],
+) -> None:
     diagram, _, _ = repeating
     (start,) = [step for step in diagram.steps if step.sign is StepSign.START and step.said.startswith("trace-0#2")]
     assert start.from_step is not None

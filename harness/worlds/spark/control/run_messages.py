@@ -31,15 +31,15 @@ class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
     incarnation: int
 
 
-class InSync(msgspec.Struct, frozen=True, tag="ready", array_like=True):
-    """Agent to manager: this incarnation is in step with its peers."""
+class ReplicaReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """Agent to manager: this incarnation is in sync with its peers."""
 
     slice: str
     incarnation: int
 
 
 class Fenced(msgspec.Struct, frozen=True, tag="fenced", array_like=True):
-    """Agent to manager: this incarnation was to speak for its slice, and the store lets it no more."""
+    """Agent to manager: this incarnation was to be active, and the store does not let it."""
 
     slice: str
     incarnation: int
@@ -76,7 +76,7 @@ class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True
 
 
 class PromoteIncarnation(msgspec.Struct, frozen=True, tag="promote-slice", array_like=True):
-    """Manager to agent: let this incarnation speak for its slice."""
+    """Manager to agent: let this incarnation be active."""
 
     slice: str
     incarnation: int
@@ -90,8 +90,7 @@ class Route(msgspec.Struct, frozen=True, tag="route", array_like=True):
     incarnation: int
     node: str
     links: Endpoint
-    speaks: bool
-    """For its slice."""
+    active: bool
 
 
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", array_like=True):
@@ -182,12 +181,12 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up | InSync | Fenced | Together
+ToManager = Join | Heartbeat | Up | ReplicaReady | Fenced | Together
 FromManager = StartSlice | PromoteIncarnation | Route | Withdrawn | InspectAll | AllStopped
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):
-    """Manager to harness: this incarnation counts as in step."""
+    """Manager to harness: this incarnation counts as in sync."""
 
     slice: str
     incarnation: int

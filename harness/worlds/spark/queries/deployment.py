@@ -361,7 +361,7 @@ class QueryDeployment:
         driver = DriverIncarnation(number, f"{DRIVER}-{number}" if taken else DRIVER, now)
         if self._started:
             driver.go.set()
-        # First it is known, then it is started: it can speak at once.
+        # First it is known, then it is started: it can say something at once.
         self._become(driver, now)
         self._launcher.start_incarnation(driver, stands_by=False)
 
@@ -628,7 +628,7 @@ class QueryDeployment:
         return failed
 
     def _refuse(self, greeting: Greeting, message: object) -> None:
-        """Fencing: a replaced driver cannot speak for its successor."""
+        """Fencing: a replaced driver cannot act for its successor."""
         what = type(message).__name__.lower()
         self.server.note(Refused("recorder", self._incarnation, greeting.node, greeting.incarnation, what))
 

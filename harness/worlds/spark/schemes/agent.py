@@ -95,8 +95,8 @@ class NodeAgent:
         fenced: Callable[[str, int], None],
         restart_all: Callable[[str, int, RestartAll], None],
     ) -> None:
-        """`up` tells the manager that a slice runs, `ready` that it is in step, `fenced` that it was to speak and the
-        store lets it no more, `restart_all` what a coordinator says."""
+        """`up` tells the manager that a slice runs, `ready` that it is in sync, `fenced` that it was to be active and
+        the store does not let it, `restart_all` what a coordinator says."""
         self.node = node
         self.ready = ready
         self.restart_all = restart_all
@@ -180,11 +180,11 @@ class NodeAgent:
         given = Start(incarnation, checkpoint, start.replica, start.initial, start.seed, kept)
         self._host.start(self._make(slice_id), given)
         self._ease(slice_id)
-        self._reach(self._directory.announce(slice_id, incarnation, speaks=False))
+        self._reach(self._directory.announce(slice_id, incarnation, active=False))
         self._up(slice_id, incarnation)
 
     def promote(self, slice_id: str, incarnation: int) -> None:
-        """Let an incarnation that runs here speak for its slice."""
+        """Let an incarnation that runs here be active."""
         if not self._runs(slice_id, incarnation):
             return
         if self._specs[slice_id].promoted_from_store:
@@ -230,11 +230,11 @@ class NodeAgent:
             self._fenced(slice_id, incarnation)
 
     def route(self, route: Route) -> None:
-        """An incarnation is there, or speaks now; those here that deal with it dial it."""
+        """An incarnation is there, or is active now; those here that deal with it dial it."""
         if self._directory.is_gone(route.slice, route.incarnation):
             return
         self._routes.setdefault(route.slice, {})[route.incarnation] = route
-        self._reach(self._directory.announce(route.slice, route.incarnation, route.speaks))
+        self._reach(self._directory.announce(route.slice, route.incarnation, route.active))
 
     def withdraw(self, slice_id: str, incarnation: int) -> None:
         """An incarnation is to be listened to no more."""
@@ -264,7 +264,7 @@ class NodeAgent:
             self._host.feed(slice_id, Inspect())
 
     def _drop(self, slice_id: str) -> None:
-        """A slice here must not speak any more: others speak for it."""
+        """A slice here must not be active any more: others are."""
         del self._host.slices[slice_id]
         self._ease(slice_id)
         for link, dial in list(self._dials.items()):

@@ -33,7 +33,7 @@ from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
 from ....protocol.stores import MemoryStore
 from ....recording.history import Bite, Drained, Proof
-from ....recording.records import CheckpointDurable, InStep, Kept, Record, Started
+from ....recording.records import CheckpointDurable, InSync, Kept, Record, Started
 from ..control.deployments import ended_by_itself, watched, write_plan
 from ..control.flapping import Flapping, in_the_loop
 from ..control.machines import ClusterMachines, Heal, SlowHeal, Striking
@@ -100,18 +100,18 @@ class SchemeDeployment:
                 "another fault of the store, as failed_write(), or a sink outside of every fault domain"
             )
         self._progress = Progress(tuple(self._specs.values()))
-        self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._replicas, self._active_replicas = subject.replicas, subject.active_replicas
         self._placement, self._restarts_by = subject.placed, subject.restarts_by
         self._coordinators = subject.coordinators
         self._leaders = frozenset(spec.slice_id for spec in subject.coordinators)
         self._wrap_store = subject.wrap_store
-        self._silent_keep = not subject.all_speak and subject.replicas_take_all
-        """Whether replicas that do not speak process their input all the same."""
+        self._standbys_keep = not subject.all_active and subject.replicas_take_all
+        """Whether replicas that are not active process their input all the same."""
         self._current: dict[str, set[int]] = {}
-        """Slice -> its incarnations that are alive and speak."""
-        self._silent: dict[str, set[int]] = {}
-        """Slice -> those that are alive and do not."""
-        self._in_step: set[tuple[str, int]] = set()
+        """Slice -> its incarnations that are alive and active."""
+        self._standbys: dict[str, set[int]] = {}
+        """Slice -> those that are alive and not active."""
+        self._in_sync: set[tuple[str, int]] = set()
         self._dead: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that are known to have gone with their nodes."""
         self._newest: dict[str, tuple[str, int]] = {}
@@ -183,7 +183,7 @@ class SchemeDeployment:
             ),
             nodes=self._processes.workers,
             replicas=self._replicas,
-            speaking=self._speaking,
+            active_replicas=self._active_replicas,
             seed=self._run.seed,
             durable=self._processes.scratch / self._run.id,
             placement=self._placement,
@@ -228,7 +228,7 @@ class SchemeDeployment:
         return False
 
     def waiting_for(self) -> str:
-        return self._progress.waiting_for(self._current, self._keeping_silent())
+        return self._progress.waiting_for(self._current, self._standbys_at_work())
 
     def silent(self) -> int:
         return round(self._signs.silent() * 1e6)
@@ -236,7 +236,7 @@ class SchemeDeployment:
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
         if self.server.finished:
-            # Who gets in step from now on came too late to be asked.
+            # Who gets in sync from now on came too late to be asked.
             asked = self._keeping()
             self.server.call(self._inspect())
             # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
@@ -263,30 +263,30 @@ class SchemeDeployment:
         return slices and all(map(self._alive, (*self._outside.sinks, *self._leaders)))
 
     def _alive(self, slice_id: str) -> int:
-        return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
+        return len(self._current.get(slice_id, ())) + len(self._standbys.get(slice_id, ()))
 
     def _has_drained(self) -> bool:
-        return self._progress.drained(self._current, self._keeping_silent())
+        return self._progress.drained(self._current, self._standbys_at_work())
 
     def _at_rest(self) -> bool:
-        """Whether those that run are in step too, unless a fault may be what keeps them from it."""
+        """Whether those that run are in sync too, unless a fault may be what keeps them from it."""
         return self._has_drained() and (self.server.disturbed or not self._behind())
 
     def _behind(self) -> tuple[tuple[str, int], ...]:
-        """Those that run and are not in step."""
-        behind = set(self._newest.values()) - self._dead - self._in_step
+        """Those that run and are not in sync."""
+        behind = set(self._newest.values()) - self._dead - self._in_sync
         return tuple(sorted(one for one in behind if one[0] not in self._leaders))
 
-    def _keeping_silent(self) -> dict[str, set[int]]:
-        """Those that process and do not speak."""
-        if not self._silent_keep:
+    def _standbys_at_work(self) -> dict[str, set[int]]:
+        """Those that process and are not active."""
+        if not self._standbys_keep:
             return {}
-        return {s: {i for i in silent if (s, i) in self._in_step} for s, silent in self._silent.items()}
+        return {s: {i for i in standbys if (s, i) in self._in_sync} for s, standbys in self._standbys.items()}
 
     def _keeping(self) -> set[tuple[str, int]]:
         """Those that have a state to show at the end."""
-        silent = self._keeping_silent()
-        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *silent.get(s, ()))}
+        standbys = self._standbys_at_work()
+        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *standbys.get(s, ()))}
 
     def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
         """The condition, with an eye on what could end the run meanwhile."""
@@ -331,7 +331,7 @@ class SchemeDeployment:
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
             self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, initial=True, seed=0))
-            route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
+            route = Route(slice_id, 0, 1, HARNESS, self._links, active=True)
             self._end_routes.append(route)
             self._hear_route(route)
             if self._driver_link is not None:
@@ -365,7 +365,7 @@ class SchemeDeployment:
                 if all(self._current.get(s) for s in (*self._operators, *self._outside.sinks)):
                     self.server.fault_in_force = ""
             case Trusted(slice=slice_id, incarnation=incarnation, when=when):
-                self.server.note(InStep(slice_id, incarnation), when)
+                self.server.note(InSync(slice_id, incarnation), when)
             case Withdrawn(slice=slice_id, incarnation=incarnation):
                 self._withdraw(slice_id, incarnation)
             case NodeSeen(node=node, up=up, when=when):
@@ -380,10 +380,10 @@ class SchemeDeployment:
         if (slice_id, incarnation) in self._dead:
             # It was announced before its node went.
             return
-        speaking, silent = self._current.setdefault(slice_id, set()), self._silent.setdefault(slice_id, set())
-        (silent.discard if route.speaks else silent.add)(incarnation)
-        if route.speaks:
-            speaking.add(incarnation)
+        active, standbys = self._current.setdefault(slice_id, set()), self._standbys.setdefault(slice_id, set())
+        (standbys.discard if route.active else standbys.add)(incarnation)
+        if route.active:
+            active.add(incarnation)
         if self._relay is not None:
             self._relay.lead(slice_id, incarnation, route.links)
         self._agent.route(route)
@@ -395,8 +395,8 @@ class SchemeDeployment:
             self._take_committed(record.slice)
         if isinstance(record, Kept):
             self._kept.add((record.actor, record.incarnation))
-        elif isinstance(record, InStep):
-            self._in_step.add((record.slice, record.incarnation))
+        elif isinstance(record, InSync):
+            self._in_sync.add((record.slice, record.incarnation))
 
     def _take_committed(self, sink: str) -> None:
         """Put on record what a sink has committed since it was last looked at."""
@@ -452,7 +452,7 @@ class SchemeDeployment:
     def _bury(self, slice_id: str, incarnation: int) -> None:
         """It is gone, or nobody listens to it any more."""
         self._dead.add((slice_id, incarnation))
-        for living in (self._current, self._silent):
+        for living in (self._current, self._standbys):
             living.get(slice_id, set()).discard(incarnation)
         if self._relay is not None:
             self._relay.forget(slice_id, incarnation)

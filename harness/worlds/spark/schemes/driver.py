@@ -23,6 +23,7 @@ from ....core.errors import StreamproofError
 from ....core.topology import Role
 from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.manager import (
+    ActiveReplicas,
     Announce,
     Manager,
     ManagerInput,
@@ -34,7 +35,6 @@ from ....protocol.manager import (
     SliceFenced,
     SliceReady,
     SliceUp,
-    Speaking,
     TogetherFrom,
     Trust,
     WaitedEnough,
@@ -49,10 +49,10 @@ from ..control.run_messages import (
     Failed,
     Fenced,
     InspectAll,
-    InSync,
     Join,
     NodeSeen,
     PromoteIncarnation,
+    ReplicaReady,
     Route,
     StartSlice,
     Together,
@@ -78,7 +78,7 @@ class DriverPlan:
     agents: AgentPlan
     nodes: int
     replicas: int
-    speaking: Speaking
+    active_replicas: ActiveReplicas
     seed: int
     """Of the run."""
     durable: Path
@@ -111,7 +111,7 @@ class ManagerHost:
             [spec.slice_id for spec in on_nodes],
             plan.nodes,
             plan.replicas,
-            plan.speaking,
+            plan.active_replicas,
             newest,
             coordinators=[spec.slice_id for spec in plan.agents.coordinators],
             placement=plan.placement,
@@ -174,7 +174,7 @@ class ManagerHost:
                         self._comes_back = False
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
-                case InSync(slice=slice_id, incarnation=incarnation):
+                case ReplicaReady(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceReady(slice_id, incarnation))
                 case Fenced(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceFenced(slice_id, incarnation))
@@ -226,9 +226,9 @@ class ManagerHost:
                     self._tell(node, AllStopped(slice_id, incarnation, number))
                 case PromoteSlice(node=node):
                     self._tell(node, PromoteIncarnation(slice_id, incarnation))
-                case Announce(node=node, speaks=speaks):
+                case Announce(node=node, active=active):
                     replica = self._replica[slice_id, incarnation]
-                    self._announce(Route(slice_id, replica, incarnation, node, self._agents[node].links, speaks))
+                    self._announce(Route(slice_id, replica, incarnation, node, self._agents[node].links, active))
                 case Trust():
                     self._tell_harness(Trusted(slice_id, incarnation, time.monotonic_ns()))
                 case Withdraw():

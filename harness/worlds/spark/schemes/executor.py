@@ -27,9 +27,9 @@ from ..control.run_messages import (
     Failed,
     Fenced,
     InspectAll,
-    InSync,
     Join,
     PromoteIncarnation,
+    ReplicaReady,
     Route,
     StartSlice,
     Together,
@@ -126,7 +126,7 @@ async def _work(
         writer.write(frame(Up(slice_id, incarnation)))
 
     def ready(slice_id: str, incarnation: int) -> None:
-        writer.write(frame(InSync(slice_id, incarnation)))
+        writer.write(frame(ReplicaReady(slice_id, incarnation)))
 
     def fenced(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Fenced(slice_id, incarnation)))

@@ -35,7 +35,7 @@ from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
-from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
+from streamproof.harness.recording.records import CheckpointDurable, InSync, Opened, Promoted, Started
 from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.active_replication import active_replication
@@ -225,14 +225,14 @@ def test_replicas_that_lose_touch_synchronize_again(link: tuple[str, str], tmp_p
     assert max(one.number for one in made if one.slice == "count-0") > 5
 
 
-def test_a_run_waits_for_the_replica_that_returns_and_tells_when_it_never_gets_in_step(tmp_path: Path) -> None:
+def test_a_run_waits_for_the_replica_that_returns_and_tells_when_it_never_gets_in_sync(tmp_path: Path) -> None:
     (mutant,) = (one for one in MUTANTS if one.name == "active-standby-never-in-step-again")
     workload = words(events=1_500, rate=2_000)
     scenario = Scenario(active_standby(word_count()), workload, [crash("count-0").after(seconds(0.2))])
     finished = _run(scenario, tmp_path / "keeps-its-word")
     placed = {(slice_of(e.actor), e.incarnation) for e in finished.history.timeline if isinstance(e, Placed)}
-    in_step = {(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, InStep)}
-    assert in_step == placed
+    in_sync = {(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, InSync)}
+    assert in_sync == placed
     assert _holds(finished), finished.judgement.verdicts
     broken = replace(scenario, subject=mutant.make(word_count(), events(60)), deadline=seconds(3))
     (verdict,) = _run(broken, tmp_path / "breaks-it").judgement.verdicts
@@ -327,7 +327,7 @@ def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path
 
 
 class _RefusesTheFirstPromotion:
-    """As if one that was placed after it had spoken before."""
+    """As if one that was placed after it had been active before."""
 
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
@@ -341,7 +341,7 @@ class _RefusesTheFirstPromotion:
         return self._store.fence(slice_id, incarnation)
 
 
-def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Path) -> None:
+def test_a_spare_that_the_store_does_not_let_be_active_is_placed_again(tmp_path: Path) -> None:
     subject = deployed(word_count(), checkpoint_every=events(60), sink_filter=True)
     subject = replace(subject, wrap_store=_RefusesTheFirstPromotion)
     workload = words(events=1_500, rate=2_000)
