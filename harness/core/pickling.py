@@ -100,8 +100,8 @@ def _not_installed() -> list[tuple[str, ModuleType]]:
 
 @cache
 def _is_installed(file: str) -> bool:
-    """Whether a module's file came with Python or with a package. Kept: each incarnation of a query's driver asks this of
-    every module of the process."""
+    """Whether a module's file came with Python or with a package. Kept: each incarnation of a driver asks this of
+    every module of its process."""
     return f"{os.sep}site-packages{os.sep}" in file or os.path.realpath(file).startswith(_installed_below())
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from sampling import long_but_for
 from simulation import CASES, WORLDS, addresses, drawn, history_of, options_of, scenario_of, subject_of
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
@@ -99,7 +100,7 @@ def crash_at_each(case: str, reached: Sequence[Reached]) -> None:
         assert losing == 0
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", long_but_for(CASES[::3], CASES))
 def test_no_single_crash_at_a_sample_of_the_addresses_breaks_a_claim(case: str) -> None:
     reached = own_addresses(case)
     crash_at_each(case, Random(case).sample(reached, min(SINGLE, len(reached))))
@@ -142,7 +143,7 @@ def assert_no_false_alarm(seed: int, case: str = "", world: str = "") -> Status:
     return claim.status
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", long_but_for(range(CHUNKS // 3), range(CHUNKS)))
 def test_no_drawn_schedule_of_up_to_three_crashes_raises_a_false_alarm(chunk: int) -> None:
     statuses = [assert_no_false_alarm(seed) for seed in range(chunk, RANDOM_SCHEDULES, CHUNKS)]
     assert statuses.count(Status.HOLDS) > len(statuses) / 4, "many schedules should strike as planned"

@@ -20,6 +20,7 @@ import pytest
 
 import toy_spark
 from heard_late import hear_late
+from sampling import long_but_for
 from streamproof.harness.certifying import affording, blind_spots, campaign, covering, recovery_worker, reference_runs
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
@@ -179,6 +180,7 @@ def test_two_recovery_workers_come_to_what_one_does(
     assert two.verdicts == one.verdicts
 
 
+@pytest.mark.long
 def test_what_only_the_first_recovery_worker_can_recover_from_it_does(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -217,7 +219,7 @@ def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has
     assert {pickle.loads(body)(4) for body in bodies} == {8}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", long_but_for([2], [1, 2]))
 def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
     workers: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -478,6 +480,7 @@ def test_a_query_without_a_name_is_replayed_in_a_test(certify: Callable[..., Cer
     assert shown.command.startswith("# in a test: streamproof.survives(")
 
 
+@pytest.mark.long
 def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[..., Certified], tmp_path: Path) -> None:
     one, other = (
         certify(toy(Does.BY_ID, jars=jars), folder=tmp_path / str(len(jars))).certificate
@@ -644,6 +647,7 @@ def test_a_stall_at_one_point_is_violated_and_no_other_claim_holds(certify: Call
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 
 
+@pytest.mark.long
 def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: Callable[..., Certified]) -> None:
     claims = [exactly_once(), recovers(seconds(2))]
     budget = Budget(kills=0)
@@ -728,6 +732,7 @@ def test_a_sample_that_does_not_fit_is_made_smaller_and_bounds_something_all_the
     assert "More random kills: 50 were asked for, and 4 drawn" in certified.not_covered[0]
 
 
+@pytest.mark.long
 def test_a_sample_of_which_not_one_fits_is_not_drawn(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -935,8 +940,8 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
 @pytest.mark.parametrize(
     ("does", "dies"),
     [
-        (Does.GIVES_UP, ("begun", "begun")),
-        (Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed")),
+        pytest.param(Does.GIVES_UP, ("begun", "begun"), marks=pytest.mark.long),
+        pytest.param(Does.REPAIRS_BY_WRITING_AGAIN, ("begun", "removed"), marks=pytest.mark.long),
         (Does.NAMES_ALL_ANEW, ("written", "removed")),
     ],
 )
@@ -963,7 +968,9 @@ def test_a_query_that_does_wrong_only_when_it_dies_twice_in_a_batch_is_refuted(
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 
 
-@pytest.mark.parametrize("does", [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN, Does.NAMES_ALL_ANEW])
+@pytest.mark.parametrize(
+    "does", long_but_for([Does.GIVES_UP], [Does.GIVES_UP, Does.REPAIRS_BY_WRITING_AGAIN, Does.NAMES_ALL_ANEW])
+)
 def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_lets_nothing_hold(
     does: Does, certify: Callable[..., Certified], tmp_path: Path
 ) -> None:
@@ -985,6 +992,7 @@ def test_however_small_the_budget_what_was_left_of_second_crashes_in_a_batch_let
     assert found[-1] is Status.VIOLATED
 
 
+@pytest.mark.long
 def test_second_crashes_in_a_batch_that_no_time_was_left_for_are_tried_where_it_goes_on(
     certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1102,6 +1110,7 @@ def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
         Budget(**budget)
 
 
+@pytest.mark.long
 def test_after_a_violation_was_made_small_the_other_claims_are_tried_on_the_whole_input(
     certify: Callable[..., Certified],
 ) -> None:

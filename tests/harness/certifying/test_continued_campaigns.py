@@ -130,7 +130,14 @@ def test_who_interrupts_a_campaign_on_a_query_without_a_name_is_not_told_to_go_o
 
 @pytest.mark.parametrize(
     ("phase", "after"),
-    [("crash states", 3), ("kills", 0), ("kills", 1), ("split brains", 0), ("the sample", 0), ("the sample", 1)],
+    [
+        ("crash states", 3),
+        pytest.param("kills", 0, marks=pytest.mark.long),
+        ("kills", 1),
+        pytest.param("split brains", 0, marks=pytest.mark.long),
+        pytest.param("the sample", 0, marks=pytest.mark.long),
+        pytest.param("the sample", 1, marks=pytest.mark.long),
+    ],
 )
 def test_who_interrupts_a_campaign_can_go_on_with_it(phase: str, after: int, folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt) as interrupted:
@@ -198,6 +205,7 @@ def test_a_violation_that_was_interrupted_before_it_was_confirmed_is_confirmed(f
     assert judge_certificate(folder, Registry().oracles).differences == ()
 
 
+@pytest.mark.long
 def test_a_violation_that_was_interrupted_before_it_was_made_small_is_made_small(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         certify(folder, toy(Does.APPENDS), Budget(kills=0), show=interrupt_at("shrinking"))
@@ -207,6 +215,7 @@ def test_a_violation_that_was_interrupted_before_it_was_made_small_is_made_small
     assert again.counterexample.events == 1
 
 
+@pytest.mark.long
 def test_a_part_that_was_itself_interrupted_can_be_gone_on_with(folder: Path) -> None:
     first = certify(folder, toy(Does.BY_ID), Budget(runs=7, kills=2)).certificate
     with pytest.raises(KeyboardInterrupt):
@@ -228,6 +237,7 @@ def test_a_campaign_that_came_to_its_end_has_nothing_left_to_do(does: Does, fold
     assert (folder / "certificate.json").read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_sample_that_was_made_smaller_stays_what_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(affording, "KILL", 100.0)
     with pytest.raises(KeyboardInterrupt):

@@ -208,6 +208,7 @@ def test_a_run_whose_input_was_made_too_small_for_a_claim_says_nothing_of_it() -
     assert verdict.status is UNKNOWN
 
 
+@pytest.mark.long
 def test_the_larger_bound_holds_beside_the_smaller_one_that_is_refuted(certify: Callable[..., Certified]) -> None:
     of_driver = every_crash_point("driver", recovering=False, split_brain=False)
     certified = certify(toy(Does.HOLDS_BACK), TEN, FIVE, faults=of_driver, budget=Budget(kills=0))

@@ -19,6 +19,7 @@ import pytest
 import remembering
 from golden_draws import counterexample as shrunk_counterexample
 from remembering import Filter
+from sampling import long_but_for
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.contracts.registry import Named, Registry
@@ -213,7 +214,7 @@ def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
 # Searching
 
 
-@pytest.mark.parametrize("origin", [SOUND, BROKEN])
+@pytest.mark.parametrize("origin", long_but_for([BROKEN], [SOUND, BROKEN]))
 def test_what_is_found_does_not_depend_on_the_number_of_jobs(origin: str) -> None:
     bench = bench_of(origin)
     alone = search(bench, plans(), SearchBudget(150), jobs=1)
@@ -483,7 +484,7 @@ def with_mechanism(mechanism: Mechanism) -> Named:
     return Named("remembering", "nowhere", "", replace(sound, subject=replace(subject, setups=setups)))
 
 
-@pytest.mark.parametrize("where", _WORK)
+@pytest.mark.parametrize("where", long_but_for([*_WORK][::3], _WORK))
 def test_what_only_a_restored_incarnation_reads_is_refused(where: str) -> None:
     try:
         with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
@@ -493,7 +494,7 @@ def test_what_only_a_restored_incarnation_reads_is_refused(where: str) -> None:
             del os.environ[name]
 
 
-@pytest.mark.parametrize("where", remembering.PLACES)
+@pytest.mark.parametrize("where", long_but_for([*remembering.PLACES][::3], remembering.PLACES))
 def test_what_no_look_at_python_shows_is_refused(where: str) -> None:
     bench = Bench(with_mechanism(remembering.Remembering(where)).scenario, REGISTRY, seed=7)
     try:
@@ -602,6 +603,7 @@ def test_a_violation_is_shrunk_to_one_fault_and_the_input_of_one_checkpoint() ->
     assert small.bench.attempt(small.trial).kind == small.kind
 
 
+@pytest.mark.long
 def test_input_is_left_to_come_after_a_strike_beside_the_way_of_the_data() -> None:
     """When the checkpoint is durable, on a real cluster, all that it needed may have been processed long before."""
     _, small = shrunk()
@@ -641,6 +643,7 @@ def test_what_rests_on_who_was_faster_is_not_shrunk_to() -> None:
     assert shows_violation(small.bench, small.trial, small.kind, STEADY)
 
 
+@pytest.mark.long
 def test_shrinking_gives_the_same_each_time() -> None:
     violation, small = shrunk()
     again = shrink(Bench(named(BROKEN).scenario, REGISTRY, seed=7), violation.trial, violation.kind, effort=EFFORT)

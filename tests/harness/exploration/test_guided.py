@@ -53,6 +53,7 @@ def test_a_guided_schedule_comes_to_what_it_comes_to_by_itself(scheme: str) -> N
     assert longest > 2
 
 
+@pytest.mark.long
 def test_what_is_varied_counts_for_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     afresh: list[int] = []
     once = RandomSchedules.drawn

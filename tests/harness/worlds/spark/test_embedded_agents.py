@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents_in_process import ThreadsCluster
+from sampling import long_but_for
 from streamproof.faults.crash import crash
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
@@ -80,7 +81,7 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", long_but_for(SCENARIOS[::3], SCENARIOS))
 def test_a_scheme_keeps_its_word_on_node_agents_and_no_more_than_that(name: str, tmp_path: Path) -> None:
     registry = Registry()
     finished = run_named(registry.scenario(name), ThreadsCluster(), registry, seed=1, folder=tmp_path / "run")
@@ -144,7 +145,7 @@ def _holds(finished: Finished) -> bool:
     return all(verdict.status is Status.HOLDS for verdict in finished.judgement.verdicts)
 
 
-@pytest.mark.parametrize("scheme", MASKED)
+@pytest.mark.parametrize("scheme", long_but_for(["passive-replication"], MASKED))
 @pytest.mark.parametrize(
     "fault",
     [
@@ -165,7 +166,7 @@ def test_what_is_sent_into_a_cut_link_gets_through_once_it_heals(scheme: str, fa
     assert 200_000 <= healed.stamp.at - struck.stamp.at < 2_000_000
 
 
-@pytest.mark.parametrize("scheme", MASKED)
+@pytest.mark.parametrize("scheme", long_but_for(["passive-replication"], MASKED))
 @pytest.mark.parametrize("link", [("split-0", "count-0"), ("count", "sink-0")], ids=str)
 def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(
     scheme: str, link: tuple[str, str], tmp_path: Path
@@ -179,7 +180,7 @@ def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(
     assert _was_made_again(finished)
 
 
-@pytest.mark.parametrize("scheme", MASKED)
+@pytest.mark.parametrize("scheme", long_but_for(["passive-replication"], MASKED))
 def test_however_often_the_sources_link_breaks_what_it_lost_is_asked_for(scheme: str, tmp_path: Path) -> None:
     faults = [loss("split-0", "source-0").after(events(taken)) for taken in range(500, 1_300, 100)]
     # The source is faster than what it feeds: there is something on the way, unless the link is just being made again.
@@ -265,7 +266,7 @@ ALL_AT_ONCE = {
 """Scheme -> a subject, its input, and the verdict when all of its slices are lost at once."""
 
 
-@pytest.mark.parametrize("scheme", ALL_AT_ONCE)
+@pytest.mark.parametrize("scheme", long_but_for([*ALL_AT_ONCE][::3], ALL_AT_ONCE))
 def test_the_death_of_the_driver_is_that_of_all_slices(scheme: str, tmp_path: Path) -> None:
     subject, workload, expected = ALL_AT_ONCE[scheme]
     finished = _run_subject(subject, workload, [crash("driver").after(seconds(0.3))], tmp_path / "run")
