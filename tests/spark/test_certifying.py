@@ -124,6 +124,7 @@ def test_appending_blindly_is_violated_and_the_smallest_schedule_says_how(tmp_pa
     assert read_saved(found.folder / COUNTEREXAMPLE).events == shown.events
 
 
+@pytest.mark.long
 def test_asking_the_clock_is_not_known_and_shows_the_rows_that_differ(tmp_path: Path) -> None:
     found = certified(small("asks-the-clock"), tmp_path)
     certificate = found.certificate

@@ -128,6 +128,7 @@ class Choking(Operator[dict[str, int]]):
         return [(event.key, 1)]
 
 
+@pytest.mark.long
 def test_an_operator_that_raises_ends_the_run_with_its_message(tmp_path: Path) -> None:
     topology = Topology(
         "choking",

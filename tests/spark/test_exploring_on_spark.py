@@ -103,6 +103,7 @@ def test_pairs_come_to_their_end_there_too() -> None:
 
 
 @pytest.mark.parametrize("master", [LOCAL, pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_worker_that_is_killed_costs_nothing(master: str) -> None:
     killed: list[int] = []
     rounds = iter((10, 60, 110, 160) if master == LOCAL else (10,))
@@ -153,6 +154,7 @@ def test_a_search_whose_driver_dies_keeps_what_it_found(kind: str) -> None:
     assert ours() == []
 
 
+@pytest.mark.long
 def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
     class Fragile(Trace):
         def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:

@@ -16,7 +16,7 @@ from streamproof.harness.worlds.embedded.reaping import labelled_processes
 pytestmark = pytest.mark.spark
 
 REGISTRY = Registry()
-IN_EVERY_RUN = ("two-splitters.k-safe-grouping", "word-count.transactional-sink")
+IN_EVERY_RUN = ("word-count.transactional-sink",)
 """What no other test shows on Spark."""
 
 

@@ -80,6 +80,7 @@ def test_its_twin_that_commits_both_at_once_holds(tmp_path: Path) -> None:
     assert {verdict.status for verdict in found.certificate.verdicts} == {Status.HOLDS}, found.certificate.verdicts
 
 
+@pytest.mark.long
 def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(tmp_path: Path) -> None:
     log = line_sinks.log_of()
     try:

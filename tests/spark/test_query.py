@@ -129,6 +129,7 @@ def fail_on_a_word(lines: DataFrame) -> DataFrame:
     return words.groupBy("word").count()
 
 
+@pytest.mark.long
 def test_a_query_that_fails_is_to_blame_itself(tmp_path: Path) -> None:
     query = replace(query_word_count(), transform=fail_on_a_word)
     with pytest.raises(
