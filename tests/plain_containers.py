@@ -15,6 +15,7 @@ from docker.models.containers import Container
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.worlds.docker import image, labels
 from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.executing import run_in_shell
 from streamproof.harness.worlds.docker.labels import RunLabels
 from streamproof.harness.worlds.docker.network import make_network
 from streamproof.harness.worlds.docker.packets import TRIALS, PacketCarrier
@@ -92,10 +93,16 @@ class PlainContainers:
         """What shell commands print in the sidecar of each node."""
         beside = {one.attrs["HostConfig"]["NetworkMode"]: one for one in self.sidecars()}
         with ThreadPoolExecutor() as pool:
-            said = pool.map(
-                lambda at: beside[f"container:{at}"].exec_run(["sh", "-c", commands])[1], self.containers.values()
-            )
-            return dict(zip(self.containers, (text.decode(errors="replace") for text in said), strict=True))
+            said = pool.map(lambda at: self._said(beside[f"container:{at}"], commands), self.containers.values())
+            return dict(zip(self.containers, said, strict=True))
+
+    def _said(self, container: Container, commands: str) -> str:
+        """What commands that only look print: again, where the engine has lost it."""
+        return next(
+            ended.said
+            for ended in (run_in_shell(self.engine, str(container.id), f"{{ {commands}\n}} || true") for _ in range(3))
+            if ended.is_all
+        )
 
     @contextmanager
     def talking(self, sender: str, receiver: str) -> Iterator[Talk]:

@@ -12,12 +12,15 @@ from docker.models.containers import Container
 
 from ...install.settings import DAEMON_MODULE
 from ..spark.control.warm import Unclean
+from .executing import run_in_shell
 from .labels import RUN
 from .reaping import containers_of, resource_name
 from .sidecars import is_sidecar, sidecar_name
 
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker", DAEMON_MODULE)
 """In the command line of what an application leaves on a worker while it runs."""
+_LOOKS = 3
+"""How often rules are listed, where the engine loses what that prints."""
 _LIST_RULES = """\
 rules=$(iptables-save -t filter && iptables-save -t mangle)
 queues=$(tc qdisc show)
@@ -121,16 +124,16 @@ def _sidecar(client: docker.DockerClient, run: str, node: StandingNode) -> dict[
 
 def _rules(client: docker.DockerClient, sidecar: str) -> list[str]:
     """What stands in the network of a node, by what its sidecar sees."""
-    try:
-        execution = client.api.exec_create(sidecar, ["/bin/sh", "-ec", _LIST_RULES])["Id"]
-        said, wrong = client.api.exec_start(execution, demux=True)
-        status = client.api.exec_inspect(execution)["ExitCode"]
-    except NotFound:
-        return []
-    if status != 0:
-        text = (wrong or b"").decode(errors="replace").strip()
-        return [f"nobody knows what, since looking failed with status {status} ({text})"]
-    return (said or b"").decode(errors="replace").splitlines()
+    for _ in range(_LOOKS):
+        try:
+            ended = run_in_shell(client, sidecar, _LIST_RULES)
+        except NotFound:
+            return []
+        if ended.status != 0:
+            return [f"nobody knows what, since looking failed with status {ended.status} ({ended.wrong})"]
+        if ended.is_all:
+            return ended.said.splitlines()
+    return [f"nobody knows what, since the engine has lost {_LOOKS} times what a look printed"]
 
 
 def _run(one: Container) -> str:

@@ -1,10 +1,15 @@
-"""Runs the operations of `inside` in containers, and hears what they say."""
+"""Runs shell commands, and the operations of `inside`, in containers, and hears what they say.
+
+An engine ends the output of a process that is over at once before it has read it, now and then: the process has said
+something, ended well, and nothing is heard. So whoever goes by what was said asks whether it was all.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -19,6 +24,31 @@ _SECONDS = 10.0
 _KILLED = 137
 _GONE = (404, 409)
 """What the engine answers where a container is not there, or not running, or paused."""
+
+
+_ALL_SAID = "all was said"
+"""What commands print last."""
+
+
+@dataclass(frozen=True)
+class ShellEnded:
+    """What shell commands in a container came to: their exit status, and what they printed."""
+
+    status: int
+    said: str
+    wrong: str
+    """On their standard error."""
+    is_all: bool
+    """Whether the engine has handed over all that they printed, where none of them failed."""
+
+
+def run_in_shell(client: docker.DockerClient, container: str, commands: str) -> ShellEnded:
+    """Carry out commands, up to the first that fails or one that exits. Raises docker's APIError."""
+    made = client.api.exec_create(container, ["/bin/sh", "-ec", f"(\n{commands}\n)\necho '{_ALL_SAID}'"])["Id"]
+    said, wrong = client.api.exec_start(made, demux=True)
+    text, found, _ = (said or b"").decode(errors="replace").rpartition(f"{_ALL_SAID}\n")
+    status = client.api.exec_inspect(made)["ExitCode"]
+    return ShellEnded(status, text, (wrong or b"").decode(errors="replace").strip(), bool(found))
 
 
 def _command(operation: str, arguments: tuple[str, ...]) -> list[str]:
@@ -45,6 +75,8 @@ def run_inside(client: docker.DockerClient, container: str, operation: str, *arg
         return None
     if status != 0:
         raise OwnFailure(f"{operation} {' '.join(arguments)} failed in a container: {said.splitlines()[-1:]}")
+    if not said:
+        raise OwnFailure(f"the engine has lost what {operation} said in a container: run it again")
     answer: dict[str, Any] = json.loads(said.splitlines()[-1])
     return answer
 

@@ -76,7 +76,7 @@ class PacketCarrier:
             for in_force in place.standing.values():
                 if before:
                     in_force.said.append(self._sidecars.run(before, in_force.obstacle.take_down[node]))
-                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
+                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node], heard=False)
             if before:
                 self._sidecars.remove(before)
 
@@ -87,7 +87,7 @@ class PacketCarrier:
             commands = "\n".join(f"(\n{one.put_up[node]}\n{one.take_down[node]}\n)" for one in made)
             try:
                 if made:
-                    self._sidecars.run(sidecar, commands)
+                    self._sidecars.run(sidecar, commands, heard=False)
             except OwnFailure as problem:
                 raise Unsupported(
                     f"packets cannot be disturbed on this machine, as the kernel lacks what that needs: {problem}"
@@ -121,7 +121,7 @@ class PacketCarrier:
         with place.lock:
             place.standing[in_force.number] = in_force
             if place.sidecar:
-                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
+                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node], heard=False)
 
     def _take_down(self, node: str, in_force: _PacketsInForce) -> None:
         place = self._place(node)

@@ -12,6 +12,7 @@ import docker
 from docker.errors import APIError
 
 from ...core.errors import OwnFailure
+from .executing import run_in_shell
 from .labels import RunLabels
 
 _PROGRAMS = ("probe", "packet_delays")
@@ -86,18 +87,19 @@ class Sidecars:
             ) from problem
         return sidecar
 
-    def run(self, sidecar: str, commands: str) -> str:
-        """What shell commands have printed. Raises OwnFailure where one of them fails."""
+    def run(self, sidecar: str, commands: str, heard: bool = True) -> str:
+        """What shell commands have printed. Raises OwnFailure where one of them fails; and where what they printed was
+        lost, if it is to be `heard`."""
         try:
-            execution = self._engine.api.exec_create(sidecar, ["/bin/sh", "-ec", commands])["Id"]
-            said, wrong = self._engine.api.exec_start(execution, demux=True)
-            status = self._engine.api.exec_inspect(execution)["ExitCode"]
+            ended = run_in_shell(self._engine, sidecar, commands)
         except APIError as problem:
             raise OwnFailure(f"sidecar {sidecar[:12]} runs no command: {problem.explanation}") from problem
-        if status != 0:
-            text = (wrong or b"").decode(errors="replace").strip()
-            raise OwnFailure(f"in sidecar {sidecar[:12]} commands failed with status {status} ({text}):\n{commands}")
-        return (said or b"").decode(errors="replace")
+        where = f"in sidecar {sidecar[:12]} commands"
+        if ended.status != 0:
+            raise OwnFailure(f"{where} failed with status {ended.status} ({ended.wrong}):\n{commands}")
+        if heard and not ended.is_all:
+            raise OwnFailure(f"{where} were carried out, and the engine has lost what they printed: run it again")
+        return ended.said
 
     def remove(self, sidecar: str) -> None:
         """With the network, where its node's container has ended."""

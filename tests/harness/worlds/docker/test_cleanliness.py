@@ -21,6 +21,8 @@ FOUND: dict[str, Any] = {
     "NetworkSettings": {"Networks": {"run": {"IPAddress": "10.0.0.2"}}},
 }
 
+END = b"all was said\n"
+
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> StandingNode:
@@ -28,7 +30,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> StandingNode:
     return StandingNode("node-0", "0123456789abcdef", "10.0.0.2", granted(FOUND), comes_back=False)
 
 
-def engine(host: dict[str, Any] | None = None, said: tuple[bytes, bytes] = (b"", b""), status: int = 0) -> Mock:
+def engine(host: dict[str, Any] | None = None, said: tuple[bytes, bytes] = (END, b""), status: int = 0) -> Mock:
     client = MagicMock()
     client.api.inspect_container.return_value = {**FOUND, "HostConfig": host or FOUND["HostConfig"]}
     client.api.top.return_value = {"Processes": []}
@@ -44,9 +46,20 @@ def test_limits_are_compared_with_what_the_engine_made_of_them_at_the_start(node
 
 
 def test_rules_that_cannot_be_listed_are_not_taken_for_none(node: StandingNode) -> None:
-    assert container_changes(engine(said=(b"", b"# Warning: other tables present\n")), "run", [node]).lasting == ()
+    assert container_changes(engine(said=(END, b"# Warning: other tables present\n")), "run", [node]).lasting == ()
     (found,) = container_changes(engine(said=(b"", b"iptables-save: no such table\n"), status=1), "run", [node]).lasting
     assert found.endswith("looking failed with status 1 (iptables-save: no such table)")
+
+
+def test_rules_of_which_the_engine_hands_nothing_over_are_listed_again_and_never_taken_for_none(
+    node: StandingNode,
+) -> None:
+    client = engine()
+    client.api.exec_start.side_effect = [(None, None), (b"-A INPUT -j DROP\n" + END, None)]
+    (found,) = container_changes(client, "run", [node]).lasting
+    assert "-A INPUT -j DROP" in found
+    (found,) = container_changes(engine(said=(b"", b"")), "run", [node]).lasting
+    assert found.endswith("since the engine has lost 3 times what a look printed")
 
 
 @pytest.mark.parametrize(("state", "passes"), [("created", True), ("exited", False)])

@@ -134,7 +134,7 @@ class Recording(Sidecars):
     def start(self, container: str) -> str:
         return f"beside {container}"
 
-    def run(self, sidecar: str, commands: str) -> str:
+    def run(self, sidecar: str, commands: str, heard: bool = True) -> str:
         self.ran.append((sidecar, commands))
         if "_PROBE" in commands:
             self.when_probed()
@@ -234,10 +234,10 @@ def test_what_runs_in_a_sidecar_needs_no_file_of_ours() -> None:
 
 def test_what_the_kernel_cannot_do_is_refused_when_the_first_node_starts() -> None:
     class Lacking(Recording):
-        def run(self, sidecar: str, commands: str) -> str:
+        def run(self, sidecar: str, commands: str, heard: bool = True) -> str:
             if "NFQUEUE" in commands:
                 raise OwnFailure("Extension NFQUEUE revision 0 not supported, missing kernel module?")
-            return super().run(sidecar, commands)
+            return super().run(sidecar, commands, heard)
 
     with pytest.raises(Unsupported, match=r"packets cannot be disturbed on this machine.*NFQUEUE"):
         PacketCarrier(Lacking(), address, (PACKET_RULES, PACKET_QUEUE)).node_started("a", "a-1")
