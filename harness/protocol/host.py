@@ -12,7 +12,7 @@ from typing import Protocol
 from ..core.addresses import Address, Point, Side
 from ..core.errors import InvalidScheme
 from ..core.slice_names import replica_name
-from ..recording.records import Record
+from ..recording.records import BatchDone, Changed, CheckpointDurable, Decided, EmptyBatch, InSync, Record
 from .blaming import blame_user
 from .coordinator import CoordinatorSpec
 from .effects import (
@@ -238,10 +238,34 @@ class Host:
 def asked(machine: Actor, given: Input) -> list[Effect]:
     """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does."""
     try:
-        return machine.on(given)
+        effects = machine.on(given)
     except Exception as error:
         blame_user(machine.spec, error)
         raise
+    for effect in effects:
+        if type(effect) is Note and type(effect.record) in _OF_OTHERS:
+            _check_told(machine, given, effect.record)
+    return effects
+
+
+_OF_OTHERS = frozenset({BatchDone, Changed, CheckpointDurable, Decided, EmptyBatch, InSync})
+"""What no slice says by itself: of a slice these are the manager's word, a coordinator's, the store's or Spark's."""
+
+
+def _check_told(machine: Actor, given: Input, record: Record) -> None:
+    """Raises InvalidScheme for what a slice puts among its effects as somebody else's word. Where its peers keep
+    checkpoints, these tell it."""
+    spec = machine.spec
+    if isinstance(spec, CoordinatorSpec):
+        return
+    if isinstance(record, CheckpointDurable):
+        told = isinstance(given, Durable) and (given.id.incarnation, given.id.number) == (
+            record.incarnation,
+            record.number,
+        )
+        if told or spec.setup.peers_keep_checkpoints:
+            return
+    raise InvalidScheme(f"{spec.slice_id} cannot put {record!r} on record: that is not for a slice to say")
 
 
 def _no_effect(slice_id: str, effect: object) -> InvalidScheme:

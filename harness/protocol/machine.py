@@ -12,8 +12,22 @@ from typing import Any, ClassVar, Protocol
 
 from ..core.errors import InvalidScheme, OwnFailure
 from ..core.events import NUMBERING_SPAN, Event, Value
-from ..core.slice_names import replica_name
-from ..recording.records import CheckpointDurable, Ended, Opened, Record, Refused, Started, Taken, Worked
+from ..core.slice_names import channel_name, replica_name
+from ..recording.records import (
+    Adopted,
+    CheckpointDurable,
+    Delivered,
+    Ended,
+    Opened,
+    Promoted,
+    Record,
+    Refused,
+    Restored,
+    Started,
+    Taken,
+    Worked,
+    whose,
+)
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (
     Durable,
@@ -207,13 +221,32 @@ class Machine:
         self.effects.append(Send(to, incarnation, message))
 
     def note(self, record: Record) -> None:
-        """Raises InvalidScheme for what is no record, and for a checkpoint that is said to be durable by who was not
-        told so: what a claim rests on would have been at work by word alone."""
+        """Put on record what a mechanism has done. Raises InvalidScheme for what is no record, for what is not for a
+        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so: what a
+        claim rests on would have been at work by word alone."""
+        effect = noted(self.spec.slice_id, record)
+        if type(record) not in _OF_MECHANISMS or not self._is_its_own(record):
+            raise InvalidScheme(
+                f"{self.spec.slice_id} cannot put {record!r} on record: a mechanism says what it has done itself, of "
+                "the incarnation that it is at work in; what comes in and goes out is noted by who takes and sends it"
+            )
         if type(record) is CheckpointDurable and self._durable_now != (record.incarnation, record.number):
             raise InvalidScheme(
                 f"{self.spec.slice_id} notes that checkpoint {record.number} of its incarnation {record.incarnation} "
                 "is durable, and is not being told so: note it in durable(), of the checkpoint that this is called with"
             )
+        self.effects.append(effect)
+
+    def _is_its_own(self, record: Record) -> bool:
+        slice_id = self.spec.slice_id
+        if isinstance(record, Delivered):
+            # By which incarnation upstream it was made, and as which in number, is checked by who judges.
+            return record.sink == slice_id and record.channel in [channel_name(up, slice_id) for up in self.inputs]
+        of_it = isinstance(record, Restored | Promoted | Adopted) and record.incarnation == self.incarnation
+        return whose(record) == slice_id and (of_it or isinstance(record, CheckpointDurable))
+
+    def put_on_record(self, record: Record) -> None:
+        """As this kind of slice does for what it takes, makes and keeps."""
         self.effects.append(noted(self.spec.slice_id, record))
 
     def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
@@ -222,11 +255,11 @@ class Machine:
         first, last = events[0].seq, events[-1].seq
         # Numbers that rise need so much room: what comes in another order is noted as it comes.
         if self.spec.numbers_rise[up] and last - first >= len(events) - 1:
-            # As `note`: this is done for every batch.
+            # As `put_on_record`: this is done for every batch.
             self.effects.append(Note(Taken(slice_id, incarnation, up, sender, first, last, len(events))))
         else:
             for event in events:
-                self.note(Taken(slice_id, incarnation, up, sender, event.seq, event.seq, 1))
+                self.put_on_record(Taken(slice_id, incarnation, up, sender, event.seq, event.seq, 1))
 
     def set_timer(self, timer: Timer, delay: int) -> None:
         """It fires after `delay` microseconds; 0: in a moment, with others in between."""
@@ -254,7 +287,7 @@ class Machine:
     def refuse(self, neighbour: str, message: Message) -> None:
         """Note that a message came from an incarnation that was replaced."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.note(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
+        self.put_on_record(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
 
     def report(self, coordinator: str, message: Message) -> None:
         """Tell a coordinator, if it is in touch; who has to be told later hears of it by `AtWork.advised`."""
@@ -296,7 +329,7 @@ class Machine:
         if checkpoint is not None:
             self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
-        self.note(
+        self.put_on_record(
             Started(self.spec.slice_id, given.incarnation, restored, self.seq + 1, given.replica, given.seed),
         )
         for hook in self.hooks("started"):
@@ -507,7 +540,7 @@ class Machine:
         channel = self.outputs[neighbour]
         waiting = channel.open(receiver)
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.note(Opened(slice_id, incarnation, neighbour, receiver, message.after, self.seq + 1))
+        self.put_on_record(Opened(slice_id, incarnation, neighbour, receiver, message.after, self.seq + 1))
         if self.log is None:
             self.send(neighbour, receiver, Replayed(incarnation))
             self.effects += [Send(neighbour, receiver, Batch(incarnation, events, ties)) for events, ties in waiting]
@@ -572,10 +605,10 @@ class Machine:
 
     def end(self, inputs: dict[str, list[int]]) -> None:
         """All has been sent. `inputs` says whose end was heard."""
-        self.note(Ended(self.spec.slice_id, self.incarnation, inputs))
+        self.put_on_record(Ended(self.spec.slice_id, self.incarnation, inputs))
         trimmed = 0 if self.log is None else self.log.trimmed
         if self.dropped or self.waited or trimmed:
-            self.note(Worked(self.spec.slice_id, self.incarnation, self.dropped, self.waited, trimmed))
+            self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self.dropped, self.waited, trimmed))
         if not self.ended:
             self.ended = True
             for to, channel in self.outputs.items():
@@ -584,6 +617,8 @@ class Machine:
                 ]
 
 
+_OF_MECHANISMS = frozenset({Adopted, CheckpointDurable, Delivered, Promoted, Restored})
+"""What they put on record. All else is the machine's to say, or a coordinator's, or the harness's."""
 _HANDLERS: dict[type, Callable[..., None]] = {
     Start: Machine._start,
     Reroute: Machine._reroute,

@@ -90,7 +90,7 @@ class OperatorSlice(Machine):
         """Let the operator make up for what a recovery could not restore."""
         with user_code(self.spec.slice_id, f"compensate({missing})"):
             self.state = self.operator.compensate(self.state, missing)
-        self.note(Compensated(self.spec.slice_id, self.incarnation, missing))
+        self.put_on_record(Compensated(self.spec.slice_id, self.incarnation, missing))
 
     def change(self, settings: Mapping[str, Value]) -> None:
         self.waiting.changed(settings)
@@ -144,8 +144,8 @@ class OperatorSlice(Machine):
                 if not isinstance(state, bytes):
                     raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
         if partial:
-            self.note(PartialTaken(self.spec.slice_id, self.incarnation, id_.number))
-        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
+            self.put_on_record(PartialTaken(self.spec.slice_id, self.incarnation, id_.number))
+        self.put_on_record(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
         if VECTOR not in without:
             time = 0 if self._timing is None else self._timing.time
             parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn, time)
@@ -159,7 +159,13 @@ class OperatorSlice(Machine):
         return Checkpoint(self.spec.slice_id, id_, parts, beside)
 
     def became_durable(self, given: Durable) -> None:
-        """A checkpoint is durable, though no store says so."""
+        """A checkpoint is durable, though no store says so: whoever keeps it in place of the store does. Raises
+        InvalidScheme where nobody does."""
+        if self.keeper is None:
+            raise InvalidScheme(
+                f"{self.spec.slice_id} is told that {given.id} is durable, and nobody keeps its checkpoints but the "
+                "store, which says so itself"
+            )
         self._durable(given)
 
     def _inspect(self, given: Inspect) -> None:
@@ -167,7 +173,7 @@ class OperatorSlice(Machine):
             return
         with user_code(self.spec.slice_id, "rows()"):
             rows = rows_of(self.operator, self.state)
-        self.note(Kept(self.spec.slice_id, self.incarnation, rows))
+        self.put_on_record(Kept(self.spec.slice_id, self.incarnation, rows))
 
     # What comes in
 
@@ -242,7 +248,7 @@ class OperatorSlice(Machine):
         if epoch is None:
             return False
         upper = end_of(epoch, size)
-        self.note(Closed(self.spec.slice_id, self.incarnation, epoch))
+        self.put_on_record(Closed(self.spec.slice_id, self.incarnation, epoch))
         with user_code(self.spec.slice_id, f"close() at {upper} ms"):
             self.give(self.operator.close(upper, self.state), upper)
         self.waiting.advance()

@@ -45,7 +45,7 @@ class SinkSlice(Machine):
         """What this sink needs to go on from here: what it has taken last from whom. `delivers` becomes visible in one
         step with it."""
         id_ = self.next_id()
-        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
+        self.put_on_record(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
         marks = {up: channel.mark for up, channel in self.inputs.items()}
         parts = {VECTOR: Vector(marks)} | {one.part: one.save() for one in self.attached if one.part}
         # Beside those before: what was delivered is never taken back.
@@ -67,7 +67,7 @@ class SinkSlice(Machine):
             if delivers(neighbour, incarnation, events):
                 break
         else:
-            self.note(self.delivery(neighbour, incarnation, events))
+            self.put_on_record(self.delivery(neighbour, incarnation, events))
         self.taken += len(events)
         channel.mark = channel.seen
         for took in self._after_taking:

@@ -84,7 +84,7 @@ class SourceSlice(Machine):
 
     def _offer(self, events: list[Event]) -> None:
         self.taken += len(events)
-        self.note(Offered(self.spec.slice_id, events))
+        self.put_on_record(Offered(self.spec.slice_id, events))
         if not (self._senders and any(sends(events) for sends in self._senders)):
             self._send(events)
 

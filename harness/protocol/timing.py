@@ -73,7 +73,7 @@ class Timing:
                 said = f"after an event of {self.time} ms" if due < self.time else "once more"
                 raise InvalidOperator(f"operator of {name}: due() wants to be called at {due} ms, {said}")
             before = due
-            machine.note(Fired(name, machine.incarnation, due, due, clock=False))
+            machine.put_on_record(Fired(name, machine.incarnation, due, due, clock=False))
             with user_code(name, f"on_time() at {due} ms"):
                 machine.give(operator.on_time(due, machine.state), due)
 
@@ -82,7 +82,7 @@ class Timing:
         self._due = False
         if machine.working:
             if any(channel.mark for channel in machine.inputs.values()):
-                machine.note(Fired(name, machine.incarnation, machine.clock, self.time, clock=True))
+                machine.put_on_record(Fired(name, machine.incarnation, machine.clock, self.time, clock=True))
                 with user_code(name, f"on_clock() at {machine.clock} ms"):
                     machine.give(self._operator.on_clock(machine.clock, machine.state), self.time)
             self._news = False

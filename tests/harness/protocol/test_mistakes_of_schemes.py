@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,12 +33,26 @@ from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
-from streamproof.harness.protocol.effects import Persist, Start, Timer
+from streamproof.harness.protocol.effects import Durable, Note, Persist, Start, Timer
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
 from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.protocol.stores import CheckpointStore
-from streamproof.harness.recording.records import CheckpointDurable
+from streamproof.harness.recording.records import (
+    Changed,
+    CheckpointDurable,
+    CheckpointTaken,
+    Delivered,
+    Ended,
+    Fired,
+    InSync,
+    Kept,
+    Opened,
+    Promoted,
+    Record,
+    Restored,
+    Taken,
+)
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.approximate import approximate
@@ -433,3 +448,80 @@ def test_a_checkpoint_is_not_noted_as_durable_before_its_store_says_so() -> None
 
     with pytest.raises(InvalidScheme, match=r"notes that checkpoint 1 .* is durable, and is not being told so"):
         ran(made_of(Wrong(Early)))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Ended("relay-0", 1, {"source-0": [1]}),
+        Taken("relay-0", 1, "source-0", 1, 1, 3, 3),
+        Opened("relay-0", 1, "trace-0", 1, 0, 9),
+        InSync("relay-0", 1),
+        CheckpointTaken("relay-0", 1, 1),
+        Fired("relay-0", 1, 5, 5, False),
+        Kept("relay-0", 1, {}),
+        Changed("adjuster", 1, "relay-0", 1, 0, {"checkpoint_every": 1_000}),
+        Promoted("relay-0", 7),
+        Restored("trace-0", 1, (1, 1), 1),
+        Delivered("sink-0", "trace-0>sink-0", 1, 0, []),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_mechanism_puts_nothing_on_record_in_the_name_of_others(record: Record) -> None:
+    """A gap would be as long as a change of settings allows that nobody made, and a channel opened when it suits."""
+
+    class Forges(AtWork):
+        def started(self, given: Start) -> None:
+            if self.machine.spec.slice_id == "relay-0":
+                self.machine.note(record)
+
+    with pytest.raises(
+        InvalidScheme, match=r"relay-0 cannot put .* on record: a mechanism says what it has done itself"
+    ):
+        ran(made_of(Wrong(Forges)))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [("nobody-0", "trace-0>sink-0"), ("sink-0", "trace-0>nobody-0"), ("sink-0", "relay-0>sink-0")],
+)
+def test_a_sink_delivers_in_its_own_name_and_what_came_on_its_channels(of: tuple[str, str]) -> None:
+    class Misnames(AtWork):
+        def delivers(self, up: str, sender: int, events: list[Event]) -> bool:
+            self.machine.note(Delivered(*of, sender, 0, events))
+            return True
+
+    with pytest.raises(InvalidScheme, match=r"sink-0 cannot put Delivered\(.*\) on record"):
+        ran(made_of(Wrong(Misnames), role=Role.SINK))
+
+
+def test_what_is_refused_does_not_stay_among_the_effects() -> None:
+    class Insists(AtWork):
+        def started(self, given: Start) -> None:
+            with suppress(InvalidScheme):
+                self.machine.note(Changed("adjuster", 1, self.machine.spec.slice_id, 1, 0, {"checkpoint_every": 1_000}))
+
+    history, _ = run_in_memory(scenario(made_of(Wrong(Insists))), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert not list(history.each(Changed))
+
+
+@pytest.mark.parametrize(
+    "record", [CheckpointDurable("relay-0", 1, 99), Changed("adjuster", 1, "relay-0", 1, 0, {}), InSync("relay-0", 1)]
+)
+def test_the_word_of_others_is_not_put_among_the_effects_either(record: Record) -> None:
+    class Slips(AtWork):
+        def took(self, *given: Any) -> None:
+            self.machine.effects.append(Note(record))
+
+    with pytest.raises(InvalidScheme, match=r"cannot put .* on record: that is not for a slice to say"):
+        ran(made_of(Wrong(Slips)))
+
+
+def test_no_mechanism_tells_the_others_that_a_checkpoint_is_durable_which_no_store_has() -> None:
+    class Tells(AtWork):
+        def took(self, *given: Any) -> None:
+            machine: Any = self.machine
+            machine.became_durable(Durable(machine.snapshot().id))
+
+    with pytest.raises(InvalidScheme, match=r"nobody keeps its checkpoints but the store"):
+        ran(made_of(Wrong(Tells)))
