@@ -46,7 +46,8 @@ def expect(
 ) -> Expected:
     """Execute the topology once, each slice taking its channels one after the other, in each epoch where it knows such.
     After the last event of a slice, epochs without any go on ending up to that which is `last_closed`: what came of
-    time after the events is in no record. So it is with timers, the latest of which is `last_fired`.
+    time after the events is in no record. So it is with timers, the latest of which is `last_fired`; but those that are
+    due by the latest event that was offered have to fire, whoever says what.
 
     A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
     """
@@ -55,6 +56,7 @@ def expect(
     """Those that are not."""
     taken: dict[str, Mapping[Derivation, Event]] = {}
     channels: dict[str, Mapping[Derivation, Event]] = {}
+    passed = _times_passed(specs, offered)
     for spec in _with_cycles_executed(specs, reruns):
         if spec.role is Role.SOURCE:
             source = None if known is None else known.sources[spec.slice_id]
@@ -82,7 +84,8 @@ def expect(
         for place, channel in enumerate(inputs):
             given = events_of(channel), derivations_of(channel)
             if by_event_time:
-                execute_in_time(spec, rerun, *given, last_fired.get(spec.slice_id, -1))
+                upto = max(last_fired.get(spec.slice_id, -1), passed.get(spec.slice_id, -1))
+                execute_in_time(spec, rerun, *given, upto)
             else:
                 execute(spec, rerun, *given, place)
     topology = specs[0].topology
@@ -91,6 +94,21 @@ def expect(
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
+
+
+def _times_passed(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> dict[str, int]:
+    """Slice -> the time of the latest event that the sources which feed it have offered. Empty where nobody has timers
+    of event time: then nobody asks."""
+    stages = specs[0].topology.stages
+    if not any(stage.operator.by_event_time for stage in stages.values()):
+        return {}
+    passed = {name: max((event.time for event in events), default=-1) for name, events in offered.items()}
+    upstream = {spec.slice_id: spec.upstream for spec in specs if spec.role is not Role.SOURCE}
+    for group in specs[0].topology.groups:
+        for one in group:
+            if one in upstream:
+                passed[one] = max((passed.get(up, -1) for up in upstream[one]), default=-1)
+    return passed
 
 
 def _with_cycles_executed(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> Iterator[SliceSpec]:

@@ -16,7 +16,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology, StreamproofError
 from streamproof.harness.core.events import Event, Output
-from streamproof.harness.core.guarantees import exactly_once, replicas_agree
+from streamproof.harness.core.guarantees import Guarantee, exactly_once, replicas_agree, rollback_recovery
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
@@ -24,6 +24,8 @@ from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topolog
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status
 from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.judging.told_by_clock import find_told
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.operator import OperatorSlice
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Fired, Offered
 from streamproof.harness.running.determinism import examine
@@ -101,6 +103,27 @@ def test_a_timer_fires_where_the_events_put_it_whatever_moves_time_on() -> None:
         assert all(verdict.status is Status.HOLDS for verdict in judgement.verdicts)
     assert found[0] == found[1]
     assert found[0]
+
+
+@pytest.mark.parametrize("claim", [exactly_once(), rollback_recovery()], ids=str)
+def test_a_window_that_nobody_has_told_of_is_lost_though_no_record_says_that_it_ended(
+    claim: Guarantee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = OperatorSlice._channel_ended
+
+    def forgets_when(machine: OperatorSlice, channel: InputChannel) -> None:
+        machine.final = -1
+        ends(machine, channel)
+
+    subject = passive_replication(sum_by_time(size=8), checkpoint_every=EVERY, sink_filter=True)
+    scenario = Scenario(subject, WORKLOAD, claims=(claim,))
+    assert [verdict.status for verdict in judged(scenario)[1].verdicts] == [Status.HOLDS]
+    monkeypatch.setattr(OperatorSlice, "_channel_ended", forgets_when)
+    history, judgement = judged(scenario)
+    assert max(record.at for record in history.each(Fired)) == 40
+    (verdict,) = judgement.verdicts
+    assert verdict.status is Status.VIOLATED, verdict
+    assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.LOST_INPUT]
 
 
 def test_a_silence_lets_a_timer_fire_before_the_next_event_comes() -> None:
