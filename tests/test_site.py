@@ -17,6 +17,7 @@ import pytest
 
 import streamproof
 from asking import Answer
+from python_text import require_expected_text
 from streamproof.harness.certifying.subjects import QueryShape, load_subject, load_workload
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
@@ -55,6 +56,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_commands_of_the_tutorial_say_what_it_says(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require_expected_text()
     answer: Answer | None = None
     asked = 0
     for block in tutorial_blocks():

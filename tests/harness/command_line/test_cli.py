@@ -993,7 +993,9 @@ def test_a_shell_that_asks_for_completions_is_given_them_and_no_complaint(
     assert (answer.status, answer.err) == (0, "")
 
 
-def test_the_script_for_completion_is_printed_and_no_complaint(ask: Ask) -> None:
+def test_the_script_for_completion_is_printed_and_no_complaint(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It is that of the shell from which the command was started, and these tests may have been started from none.
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
     answer = ask("--show-completion")
     assert "_STREAMPROOF_COMPLETE" in answer.out
     assert (answer.status, answer.err) == (0, "")
