@@ -77,6 +77,8 @@ class InLink:
     held: list[Data] = field(default_factory=list)
     """The on-hold queue (section 3.7.1)."""
     ended: bool = False
+    opened: bool = False
+    """It was asked to send."""
 
 
 class InputChannel:

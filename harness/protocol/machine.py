@@ -211,9 +211,10 @@ class Machine:
         return CheckpointId(self.incarnation, self._checkpoints)
 
     def send(self, to: str, incarnation: int, message: Message) -> None:
-        """Raises InvalidScheme for a message that no mechanism here names, or that is not for this slice to send."""
+        """Raises InvalidScheme for a message that no mechanism here names, or that is not for this slice to send; a
+        channel is opened by `open_at`."""
         spec = self.spec
-        if type(message) not in spec.says or not spec.may_send(to, message):
+        if type(message) not in spec.says or type(message) is Open or not spec.may_send(to, message):
             raise InvalidScheme(
                 f"{spec.slice_id} cannot send {message!r} to {to}: a mechanism sends what its `messages` name, to whom "
                 "their flow leads"
@@ -370,9 +371,21 @@ class Machine:
                 hook(coordinator)
 
     def open_at(self, neighbour: str, incarnation: int) -> None:
-        """Open the channel from an incarnation upstream, unless a mechanism does not listen yet."""
+        """Open the channel from an incarnation upstream, unless a mechanism does not listen yet.
+
+        Raises InvalidScheme where that is not active, or the channel has been opened: only a link that broke is opened
+        once more, and the machine does that. It would excuse what a mechanism has passed over in between.
+        """
+        link = self.inputs[neighbour].links.get(incarnation)
+        if link is None or link.opened:
+            how = "is not active" if link is None else "has been asked to send already"
+            raise InvalidScheme(
+                f"{self.spec.slice_id} cannot open its channel from incarnation {incarnation} of {neighbour}, which "
+                f"{how}; a mechanism opens the channels of those that are active once, when it begins to listen"
+            )
         if all(listens() for listens in self.hooks("listens")):
-            self.send(neighbour, incarnation, Open(self.incarnation, self.inputs[neighbour].seen))
+            link.opened = True
+            self.effects.append(Send(neighbour, incarnation, Open(self.incarnation, self.inputs[neighbour].seen)))
 
     def _lose(self, given: Gone) -> None:
         channel = self.inputs.get(given.neighbour)

@@ -35,7 +35,7 @@ from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
 from streamproof.harness.protocol.effects import Durable, Note, Persist, Start, Timer
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
-from streamproof.harness.protocol.messages import Acknowledge, Flow, Message
+from streamproof.harness.protocol.messages import Acknowledge, Flow, Message, Open
 from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.protocol.stores import CheckpointStore
 from streamproof.harness.recording.records import (
@@ -525,3 +525,42 @@ def test_no_mechanism_tells_the_others_that_a_checkpoint_is_durable_which_no_sto
 
     with pytest.raises(InvalidScheme, match=r"nobody keeps its checkpoints but the store"):
         ran(made_of(Wrong(Tells)))
+
+
+def test_no_mechanism_opens_a_channel_once_more_after_it_has_passed_over_what_came() -> None:
+    """Only what a link that broke has lost is excused."""
+
+    class Skips(AtWork):
+        def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+            if self.machine.taken < 20:
+                return events
+            for up, given in self.machine.inputs.items():
+                for incarnation in given.links:
+                    self.machine.open_at(up, incarnation)
+            return []
+
+    with pytest.raises(InvalidScheme, match=r"from incarnation 1 of .*, which has been asked to send already"):
+        ran(made_of(Wrong(Skips)))
+
+
+def test_no_mechanism_asks_those_upstream_to_send_but_by_opening_the_channel() -> None:
+    class Asks(AtWork):
+        def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+            machine = self.machine
+            for up, given in machine.inputs.items():
+                for incarnation in given.links:
+                    machine.send(up, incarnation, Open(machine.incarnation, channel.seen))
+            return events
+
+    with pytest.raises(InvalidScheme, match=r"cannot send Open\(.*\) to"):
+        ran(made_of(Wrong(Asks)))
+
+
+def test_no_mechanism_opens_a_channel_from_who_is_not_active() -> None:
+    class Guesses(AtWork):
+        def took(self, *given: Any) -> None:
+            for up in self.machine.inputs:
+                self.machine.open_at(up, 99)
+
+    with pytest.raises(InvalidScheme, match=r"from incarnation 99 of .*, which is not active"):
+        ran(made_of(Wrong(Guesses)))
