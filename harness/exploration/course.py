@@ -30,6 +30,8 @@ class CoursePoint(msgspec.Struct, frozen=True):
     """Schedules."""
     kinds: _Count
     """Of violations."""
+    situations: _Count = 0
+    """Of protocols, that recoveries came to (see `novelty`); 0 where the search was not guided by them."""
 
 
 class SearchCourse:
@@ -64,4 +66,5 @@ def _point(findings: SearchFindings) -> CoursePoint:
         findings.beyond,
         findings.statuses[Status.VIOLATED],
         len(findings.kinds),
+        len(findings.situations),
     )

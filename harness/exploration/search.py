@@ -147,6 +147,8 @@ class SearchFindings:
     """Address at which a single crash struck -> those that it stood for, since they leave the same world behind."""
     corpus: list[CorpusEntry] = field(default_factory=list)
     """Schedules that exercised what was new to who tried them."""
+    situations: set[int] = field(default_factory=set)
+    """All that those exercised."""
     whole_runs: str = ""
     """Why no run was branched off from another; empty where they were, or could have been."""
     lost: int = 0
@@ -207,6 +209,7 @@ class SearchFindings:
         self.exercised.update(outcome.at_work)
         if outcome.exercised_new:
             self.corpus.append(CorpusEntry(trial(), outcome.exercised_new))
+            self.situations |= outcome.exercised_new
         match outcome.status:
             case Status.HOLDS:
                 self.random_held += tried.random

@@ -85,6 +85,7 @@ def search_html(document: SearchDocument, file: Path, registry: Registry) -> str
         facts=list(_facts(document)),
         curves=list(_curves(document.course, document.addresses.exist)),
         rows=_thinned(document.course),
+        situations=document.course[-1].situations if document.course else 0,
         exercised=_exercised(document),
         bound=[fact.text for fact in document.said if fact.label == "bound"],
         commands=(

@@ -180,3 +180,17 @@ def test_the_course_of_a_long_search_stays_short_and_ends_where_that_ends() -> N
     distances = {b.schedules - a.schedules for a, b in pairwise(points[:-1])}
     assert len(distances) == 1
     assert points[-1].schedules == 100_001
+
+
+def test_a_search_guided_by_what_recoveries_come_to_says_how_much_that_was(
+    users_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["explore", f"{USERS_MODULE}:loses", "--jobs", "1", "--events", "8", "--corpus", "corpus", "--json"]
+    assert run_command_line([*asked, "--schedules", "150"]) == 1
+    (users_folder / "guided.json").write_text(capsys.readouterr().out)
+    assert run_command_line(["report", "guided.json"]) == 0
+    course = [point["situations"] for point in json.loads((users_folder / "guided.json").read_text())["course"]]
+    assert course == sorted(course)
+    assert course[-1] > 0
+    page = read_page((users_folder / "guided.html").read_text())
+    assert f"The protocol came to {course[-1]:,} situations" in page.text
