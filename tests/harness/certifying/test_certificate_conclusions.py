@@ -161,6 +161,19 @@ def test_a_crash_that_was_not_reached_counts_though_it_stands_in_no_plan() -> No
     assert len(found.coverage) == 4
 
 
+def test_a_crash_that_stands_in_no_plan_counts_where_one_of_its_trials_came_to_nothing() -> None:
+    passed, stalled = trial(crash_at(9)), trial(crash_at(9), reason="stall: it hangs", exactly_once=UNKNOWN)
+    found = conclude(CLAIMS, PLAN, (*ALL_HELD, passed, stalled), ())
+    assert [verdict.status for verdict in found.verdicts] == [UNKNOWN, HOLDS]
+    assert found.verdicts[0].reasons == ("1 of 4 planned crashes came to no verdict: stall: it hangs",)
+    without = conclude(CLAIMS, PLAN, (*ALL_HELD, passed), ())
+    assert without.exit_status is ExitStatus.HOLDS
+    assert [line.planned for line in without.coverage] == list(PLAN), "whoever passes outside of the plan covers none"
+    nothing = conclude(CLAIMS, (), (stalled,), ())
+    assert nothing.verdicts[0].reasons == (NOTHING_PLANNED,)
+    assert nothing.coverage == ()
+
+
 def test_a_crash_that_was_not_reached_once_is_not_covered_by_what_passed() -> None:
     found = conclude(CLAIMS, PLAN, ALL_HELD, (NotReached(PLAN[1], "not as a kill"),))
     assert (found.verdicts[0].status, found.verdicts[0].covered) == (UNKNOWN, 2)
@@ -172,6 +185,10 @@ def test_a_budget_that_ended_it_is_the_reason() -> None:
     assert verdict.status is UNKNOWN
     assert verdict.reasons == ("2 of 3 planned crashes were not tried: 5 minutes were over",)
     assert verdict.summary == "1 of 3 planned crashes passed"
+    with_more = on_exactly_once(PLAN, ALL_HELD[:1], (), exhausted="5 minutes were over", more="2 more would do")
+    assert with_more.reasons == ("2 of 3 planned crashes were not tried: 5 minutes were over; 2 more would do",)
+    unasked = on_exactly_once(PLAN, ALL_HELD[:1], (), more="2 more would do")
+    assert unasked.reasons == ("2 of 3 planned crashes were not tried",)
 
 
 def test_a_trial_without_a_verdict_is_the_reason() -> None:

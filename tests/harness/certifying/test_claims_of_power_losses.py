@@ -27,6 +27,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.promises import Extent, Promise
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.judging.statistics import KillSample
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.history import Lost
 from streamproof.oracles import ORACLES
@@ -105,6 +106,14 @@ def test_losses_of_power_are_judged_for_their_claim_and_kills_for_the_others() -
     assert NOT_REALLY in found[SURVIVES].summary
     assert NOT_REALLY not in found[ONCE].summary
     assert "1 recovery from a loss of power" in found[SURVIVES].summary
+
+
+def test_kills_that_were_drawn_bound_no_claim_of_losses_of_power() -> None:
+    plan = [Planned(crash_at(batch)) for batch in range(3)]
+    draw = KillSample.of("all 3 planned crashes", range(3), 3, seed=7)
+    drawn = [msgspec.structs.replace(killed(plan[place].crash), sampled=True) for place in draw.drawn]
+    found = conclude((exactly_once(), EXT4), [*plan, Planned(loss())], [*drawn, tried(loss(), "a")], (), draw=draw)
+    assert [bound.claim for bound in found.bounds] == [ONCE]
 
 
 def test_a_loss_that_shows_twice_violates_its_claim_alone_and_says_that_no_power_was_lost() -> None:
