@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from ..contracts.cluster import Cluster, Live
+from ..contracts.injection import FaultKind
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject
@@ -107,6 +108,8 @@ class ReplayedCounterexample:
     history: History
     folder: Path | None
     """Of the run, on a real cluster."""
+    kinds: Mapping[str, FaultKind]
+    """Of the faults that it was run under, by name."""
 
     @property
     def verdict(self) -> Verdict:
@@ -277,7 +280,9 @@ def replay_counterexample(
     planned = replace(planned, workload=_paced(planned.workload, simulated(found).options))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
-    return ReplayedCounterexample(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+    return ReplayedCounterexample(
+        found, planned, cluster.name, finished.judgement, finished.history, finished.folder, registry.faults
+    )
 
 
 def replay_in_simulator(
@@ -289,7 +294,7 @@ def replay_in_simulator(
     world = simulated(found)
     check_scenario(planned, world, registry)
     history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
-    return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
+    return ReplayedCounterexample(found, planned, world.name, judgement, history, None, registry.faults)
 
 
 def _paced(workload: Workload, world: SimulationOptions) -> Workload:

@@ -14,6 +14,7 @@ from ..reporting.html.run_page import VerdictOnPage, findings_on_page
 from ..reporting.html.spacetime import spacetime
 from ..reporting.html.spacetime_drawing import Drawing, drawing, drawing_svg
 from .counterexample import ReplayedCounterexample
+from .logs_held import logs_of
 from .telling import view_of_replay
 
 UNDRAWN: Final = "Nothing is drawn: this cannot be executed again, so that nothing says what was made of what."
@@ -63,4 +64,5 @@ def counterexample_drawing(replayed: ReplayedCounterexample) -> Drawing | None:
     if rerun is None or wanted is None:
         return None
     anomaly = replayed.counterexample.anomaly if replayed.reproduced else ""
-    return drawing(spacetime(replayed.history, rerun), harmed_inputs(rerun, wanted, anomaly))
+    logs = logs_of(replayed)
+    return drawing(spacetime(replayed.history, rerun, beside=logs.of), harmed_inputs(rerun, wanted, anomaly))

@@ -285,6 +285,11 @@ class Log:
         """Batches that were dropped because all had acknowledged them."""
         raise NotImplementedError
 
+    def kept(self) -> Mapping[str, Sequence[int]]:
+        """Downstream slice -> the numbers of what is kept for it now, for whoever looks at a run; where that is not
+        said, nothing is shown."""
+        return {}
+
 
 class Keeper:
     """What keeps checkpoints in place of the store (`Machine.keeper`)."""

@@ -4,6 +4,7 @@ asks (StreamMine3G, section 3.7.1)."""
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -67,6 +68,9 @@ class _OutputLog(AtWork, Log):
     @property
     def trimmed(self) -> int:
         return self._trimmed
+
+    def kept(self) -> Mapping[str, Sequence[int]]:
+        return {to: [event.seq for events in one.kept for event in events] for to, one in self._channels.items()}
 
     def keep(self, to: str, events: list[Event]) -> None:
         self._channels[to].kept.append(events)

@@ -4,7 +4,7 @@ by its number (AF-Stream, sections 3.4.2 and 3.4.3)."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
@@ -218,6 +218,9 @@ class Unacknowledged(AtWork, Log):
                     machine.send(to, receiver, Settled(machine.incarnation, upto))
 
     # The log
+
+    def kept(self) -> Mapping[str, Sequence[int]]:
+        return {to: [event.seq for event in self._unreceived(to)] for to in self._kept}
 
     def keep(self, to: str, events: list[Event]) -> None:
         self._kept[to].append(events)

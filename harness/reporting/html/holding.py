@@ -10,6 +10,7 @@ from ...core.errors import InvalidOperator
 from ...core.events import Event
 from ...core.operators import Operator, RandomOperator, rows_of
 from ...core.slice_names import operator_of
+from ...core.wording import numbers_said
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
 from .affected import Root, root_of
@@ -106,10 +107,7 @@ def inputs_said(derivations: Sequence[Derivation]) -> str:
     roots = {root_of(derivation) for derivation in derivations}
     said = []
     for source, numbers in _by_source(roots).items():
-        runs = _runs(numbers)
-        shown = [f"#{first:,}" if first == last else f"#{first:,}–#{last:,}" for first, last in runs[-_RUNS:]]
-        left_out = "…, " if len(runs) > _RUNS else ""
-        said.append(f"{source} {left_out}{', '.join(shown)}")
+        said.append(f"{source} {numbers_said(numbers, _RUNS)}")
     often: dict[Root, int] = {}
     for derivation, count in Counter(derivations).items():
         if count > 1:
@@ -122,15 +120,4 @@ def _by_source(roots: Iterable[Root]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for source, number in sorted(roots):
         found.setdefault(source, []).append(number)
-    return found
-
-
-def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Consecutive ones together."""
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
     return found

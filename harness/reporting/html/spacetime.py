@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -51,6 +51,9 @@ AFTER: Final = 110
 
 SliceIncarnation = tuple[str, int]
 """Slice and incarnation."""
+HeldBeside = Callable[[str, int, int], Iterable[tuple[str, str]]]
+"""(slice, incarnation, when) -> what it held then that no record says, and who looked on has seen: labels and what they
+say."""
 
 
 class StepSign(StrEnum):
@@ -157,7 +160,7 @@ class _Diagram:
     """Draws one history, or what of it lies in a window of time; of what lies outside, which can be millions of events,
     nothing is kept but counts."""
 
-    def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int) -> None:
+    def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int, beside: HeldBeside | None) -> None:
         self._history = history
         self._rerun = rerun
         self._begins = begins
@@ -165,6 +168,7 @@ class _Diagram:
         self._lost = losses(history)
         self._replays = {(r.sender, r.incarnation, r.receiver, r.receiver_incarnation): r for r in replays(history)}
         self._held = HeldStates(rerun)
+        self._beside = beside
         self._drawn = _Drawn()
         self._lines: dict[SliceIncarnation, int] = {}
         self._intakes = {
@@ -308,7 +312,7 @@ class _Diagram:
                 who = (what.slice, what.incarnation)
                 saved = drawn.checkpoints.get((what.slice, of, number))
                 said = f"{_said(who)} takes over checkpoint {number} of #{of}"
-                self._add(at, who, StepSign.START, said, holds=self._holds(who), from_step=saved)
+                self._add(at, who, StepSign.START, said, holds=self._holds(who, at), from_step=saved)
             case CheckpointTaken():
                 who = (what.slice, what.incarnation)
                 said = f"{_said(who)} takes checkpoint {what.number}"
@@ -363,7 +367,7 @@ class _Diagram:
             return
         roots = frozenset((event.source, event.seq) for event in what.events)
         numbers = _numbers([event.seq for event in what.events])
-        holds = (("offered", f"up to #{what.events[-1].seq:,}"),)
+        holds = (("offered", f"up to #{what.events[-1].seq:,}"), *self._held_beside((what.source, 1), at))
         shown = ", ".join(f"({event.key!r}, {event.value!r})" for event in what.events[:3])
         more = ", …" if len(what.events) > 3 else ""
         said = f"{what.source} offers {numbers}: {shown}{more}"
@@ -390,7 +394,7 @@ class _Diagram:
         said = f"{_said(who)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
         if roots:
             said += f", made of {inputs_said(derivations)}"
-        step = self._add(at, who, StepSign.DOT, said, roots, self._holds(who))
+        step = self._add(at, who, StepSign.DOT, said, roots, self._holds(who, at))
         self._arrow((what.upstream, what.upstream_incarnation), who, step, derivations, numbers, roots)
         for derivation in derivations:
             self._drawn.made[what.slice, what.incarnation, derivation] = step
@@ -426,7 +430,7 @@ class _Diagram:
             saved = self._drawn.checkpoints.get((what.slice, of, number))
             how = f"from checkpoint {number} of #{of}"
         said = f"{_said(who)} starts {how}"
-        self._add(at, who, StepSign.START, said, holds=self._holds(who), from_step=saved)
+        self._add(at, who, StepSign.START, said, holds=self._holds(who, at), from_step=saved)
 
     def _opened(self, at: int, what: Opened) -> None:
         link = (what.slice, what.incarnation, what.downstream, what.downstream_incarnation)
@@ -589,12 +593,16 @@ class _Diagram:
     def _rerun_of(self, who: SliceIncarnation) -> Rerun:
         return self._rerun.reruns[who[0]][who[1]]
 
-    def _holds(self, who: SliceIncarnation) -> Iterator[tuple[str, str]]:
+    def _held_beside(self, who: SliceIncarnation, at: int) -> Iterable[tuple[str, str]]:
+        return () if self._beside is None else self._beside(*who, at)
+
+    def _holds(self, who: SliceIncarnation, at: int) -> Iterator[tuple[str, str]]:
         if who in self._intakes:
             yield from self._held.of(self._rerun_of(who), self._drawn.taken.get(who, 0))
         heard = self._drawn.heard[who]
         if heard:
             yield "has taken of", ", ".join(f"{upstream} up to #{last:,}" for upstream, last in sorted(heard.items()))
+        yield from self._held_beside(who, at)
 
 
 _SHOWN = (
@@ -616,13 +624,19 @@ _SHOWN = (
 )
 
 
-def spacetime(history: History, rerun: Reexecution, begins: int = 0, ends: int | None = None) -> SpaceTime:
+def spacetime(
+    history: History,
+    rerun: Reexecution,
+    begins: int = 0,
+    ends: int | None = None,
+    beside: HeldBeside | None = None,
+) -> SpaceTime:
     """Of a whole history, or from one time to another. Raises InvalidOperator where an operator fails that did not in
     the run."""
     if ends is None:
         ends = max((entry.stamp.at for entry in history.timeline), default=0)
         ends = max(chain((ends,), (stamped.at for stamped in history.of(Delivered, Taken))))
-    return _Diagram(history, rerun, begins, ends).draw()
+    return _Diagram(history, rerun, begins, ends, beside).draw()
 
 
 def around(history: History, at: int) -> tuple[int, int]:

@@ -253,6 +253,13 @@ def loses():
     return Scenario(
         gap(trace(parallelism=1), checkpoint_every=events(8)), numbered(events=32, batch=4), claims=[at_least_once()]
     )
+
+def doubles():
+    return Scenario(
+        passive_replication(trace(parallelism=1), checkpoint_every=events(8)),
+        numbered(events=32, batch=4),
+        claims=[exactly_once_output()],
+    )
 """
 
 
@@ -294,6 +301,21 @@ def test_its_steps_are_all_in_it(found: Path, page: PageRead) -> None:
     steps = json.loads(data[1])["steps"]
     assert len(steps) == len(page.of("g", cls="step"))
     assert [one["at"] for one in steps] == sorted(one["at"] for one in steps)
+
+
+def test_its_steps_say_what_each_log_held(found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No record says what was acknowledged: the run is looked at once more."""
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["explore", f"{USERS_MODULE}:doubles", "--schedules", "20", "--jobs", "1"]) == 1
+    assert run_command_line(["report", "counterexample.json"]) == 0
+    text = Path("counterexample.html").read_text()
+    data = re.search(r'<script type="application/json" class="steps-data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    held = [dict(one["holds"]) for one in json.loads(data[1])["steps"]]
+    assert [one["log for relay-0"] for one in held if "log for relay-0" in one] == ["#1"]
+    # What sends it again has kept it, and who died with what it had sent begins with nothing.
+    assert [one["log for trace-0"] for one in held if "log for trace-0" in one] == ["nothing", "#1"]
+    assert [one["log for sink-0"] for one in held if "log for sink-0" in one] == ["nothing", "#1", "nothing", "#1"]
 
 
 def test_the_diagram_by_itself_is_svg_that_needs_nothing(found: Path) -> None:
