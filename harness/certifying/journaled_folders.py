@@ -17,7 +17,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import LOOKS, POINTS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
+from ..crash_points.files.operations import LOOKS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
@@ -74,7 +74,7 @@ class JournaledFolders:
         """How many operations of the newest watched attempt, up to a position, are crash points."""
         assert isinstance(mark, int)
         found = read_operations(self._mounted.journal, self._watched[-1].begin, mark)
-        return sum(one.kind in POINTS for _, one in found)
+        return sum(one.is_point for _, one in found)
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         """What was durable at these positions of the newest watched attempt, which must be in order."""

@@ -22,8 +22,9 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
+from .maps import MAPPED, written_map
 from .names import module_of, place_of, shortened
-from .open_things import OPEN, OpenThings, is_written
+from .open_things import OPEN, OpenThings
 from .watching import Watching, outside
 from .whose import OURS
 
@@ -318,14 +319,8 @@ def _database(arguments: tuple[Any, ...]) -> Sequence[str]:
 
 def _mapped(arguments: tuple[Any, ...]) -> Sequence[str]:
     """A file that is written to through a shared map of memory, whoever has opened it: a segment of shared memory."""
-    file, _, access, _ = arguments
-    if file < 0 or access not in _SHARED:
-        return ()
-    return (_path(file),) if is_written(file) else ()
-
-
-_SHARED: Final = (0, 2)
-"""How `mmap` is told that others see what is written: by default, and expressly."""
+    file = written_map(arguments)
+    return () if file is None else (_path(file),)
 
 
 def _connected(arguments: tuple[Any, ...]) -> Sequence[str]:
@@ -350,7 +345,7 @@ _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str]]]]] = {
     "open": ("file", _opened),
     "sqlite3.connect": ("file", _database),
-    "mmap.__new__": ("file", _mapped),
+    MAPPED: ("file", _mapped),
     "os.rename": ("file", _at(1, 3)),
     "os.link": ("file", _at(1, 3)),
     "os.symlink": ("file", _at(1, 2)),
