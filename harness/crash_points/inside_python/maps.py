@@ -56,7 +56,7 @@ class SharedMaps:
         for inode, file in list(self._files.items()):
             # The file layer refuses what is written while its process is being killed.
             with suppress(OSError):
-                _write_down(file)
+                write_down(file)
             if inode not in mapped:
                 os.close(self._files.pop(inode))
 
@@ -66,7 +66,8 @@ def _mapped_inodes() -> set[int]:
         return {int(line.split(maxsplit=5)[4]) for line in lines}
 
 
-def _write_down(file: int) -> None:
+def write_down(file: int) -> None:
+    """Have the kernel write what of a file is in its memory alone. Raises OSError."""
     zero = ctypes.c_int64(0)
     if ctypes.CDLL(None, use_errno=True).sync_file_range(file, zero, zero, _WRITE_AND_WAIT):
         number = ctypes.get_errno()

@@ -33,7 +33,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.crash_points.inside_python import tracing
+from streamproof.harness.crash_points.inside_python import maps, tracing
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -157,6 +157,17 @@ async def store_later(folder):
     helper.store(folder)
     await asyncio.sleep(60)
     helper.store(folder)
+
+
+import mmap
+
+
+def stores_in_a_map(frame, batch, folder):
+    with open(folder + "/counts", "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    memory[0] = 1
+    memory[1] = 2
+    memory.close()
 """
 HELPER = """\
 def store(path):
@@ -403,6 +414,25 @@ class TestLines:
                 as_batch(partial(sink.syncs, folder=str(folder)), batch)
                 synced.append("")
         assert synced == [f"{folder}/0", str(folder), "", f"{folder}/1", str(folder), ""]
+
+    def test_what_was_stored_in_a_map_of_memory_is_written_down_before_each_line_while_there_is_one(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        written: list[tuple[str, bytes]] = []
+
+        def write_down(file: int) -> None:
+            written.append((os.readlink(f"/proc/self/fd/{file}"), os.pread(file, 2, 0)))
+
+        monkeypatch.setattr(maps, "write_down", write_down)
+        for name in ("sink", "elsewhere"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "counts").write_bytes(bytes(10))
+        watching = Watching(whose(sink), whole=True, folders=(str(tmp_path / "sink"),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            for batch, name in enumerate(("elsewhere", "sink")):
+                as_batch(partial(sink.stores_in_a_map, folder=str(tmp_path / name)), batch)
+        assert {path for path, _ in written} == {str(tmp_path / "sink" / "counts")}
+        assert list(dict.fromkeys(content for _, content in written)) == [b"\0\0", b"\1\0", b"\1\2"]
 
     def test_what_a_thread_has_not_begun_when_it_has_returned_is_such_an_effect_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
