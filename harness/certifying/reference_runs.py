@@ -19,6 +19,7 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt
 from .campaign_state import CampaignState
+from .file_points import called_alike, varying_in
 from .recovery_worker import RecoveryWorker
 
 ATTEMPT_SECONDS = 120.0
@@ -48,7 +49,8 @@ def how_many() -> int:
 
 def run_references(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker]) -> list[Attempt]:
     """One attempt in each of two recovery workers, or two in one; of what the harness's sink is given, a batch job's
-    opinion too. Raises what the query does wrong without any fault."""
+    opinion too. What varies of the names of files is known from then on. Raises what the query does wrong without any
+    fault."""
     state.begin("runs without failures", len(REFERENCES))
 
     def live(worker: RecoveryWorker, actor: str) -> Attempt:
@@ -66,6 +68,11 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     else:
         with ThreadPoolExecutor(len(workers)) as pool:
             attempts = list(pool.map(live, workers, REFERENCES))
+    names = varying_in(*(attempt.passed for attempt in attempts))
+    for attempt in attempts:
+        attempt.passed = called_alike(attempt.passed, names)
+    for worker in workers:
+        worker.names = names
     if query.read is None and query.source is None:
         attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
     return attempts

@@ -26,6 +26,7 @@ from streamproof.harness.certifying.crash_states import CrashState, Looks, State
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.certifying.sqlite_rollback import rolled_back
+from streamproof.harness.certifying.varying_names import VaryingNames
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
@@ -751,7 +752,7 @@ class TestLooks:
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:
-    points = FilePoints()
+    points = FilePoints(VaryingNames())
     first = "rename checkpoint/offsets/.3.1f6b7cde-24ba-44cb-9d5d-61df6bb01c6d.tmp > checkpoint/offsets/3"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#1"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#2"
