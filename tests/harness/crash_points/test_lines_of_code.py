@@ -220,7 +220,12 @@ class Said:
 
     @property
     def effects(self) -> set[tuple[str, str, int]]:
-        return {(one.kind, one.target, one.times) for noted in self.noted for one in noted.effects}
+        """Those that last."""
+        return {(one.kind, one.target, one.times) for noted in self.noted for one in noted.effects if not one.passing}
+
+    @property
+    def passing(self) -> set[str]:
+        return {one.target for noted in self.noted for one in noted.effects if one.passing}
 
 
 @contextmanager
@@ -603,20 +608,30 @@ def does(folder: Path, body: str) -> Callable[[], Any]:
 
 
 @pytest.fixture
-def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[tuple[str, str, int]]]:
-    """What is noted of a function of the user's, whose run has the folder `run`."""
+def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Said]:
+    """What is said of a function of the user's, whose run has the folder `run`."""
     code, run = tmp_path / "code", tmp_path / "run"
     for folder in (code, run, tmp_path / "other"):
         folder.mkdir()
     (tmp_path / "other" / "there").touch()
     monkeypatch.chdir(tmp_path)
 
-    def of(body: str) -> set[tuple[str, str, int]]:
+    def of(body: str) -> Said:
         watching = Watching(Whose((), (str(code),)), whole=True, folders=(str(run),))
         work = does(code, body)
         with listening(monkeypatch, tmp_path, watching) as said, followed():
             work()
-        return {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects}
+        return said
+
+    return of
+
+
+@pytest.fixture
+def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[tuple[str, str, int]]]:
+    """Of that, the effects that last."""
+
+    def of(body: str) -> set[tuple[str, str, int]]:
+        return {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in heard(body).effects}
 
     return of
 
@@ -745,6 +760,23 @@ def test_what_does_not_last_or_is_nobodys_is_no_effect(
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
     assert noted(body) == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("open('draft', 'w').close()\nos.rename('draft', 'run/whole')", {"draft"}),
+        ("os.mkdir('parts')\nos.rmdir('parts')", {"parts"}),
+        ("with tempfile.NamedTemporaryFile('w') as file: file.write('x')", set()),
+        ("with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()", set()),
+    ],
+)
+def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_it(
+    heard: Callable[[str], Said], body: str, found: set[str], tmp_path: Path
+) -> None:
+    said = heard(body)
+    assert said.effects == set()
+    assert said.passing == {str(tmp_path / name) for name in found}
 
 
 def test_what_spark_does_for_the_users_code_is_no_effect(
