@@ -107,8 +107,11 @@ def _shapes(one: str, other: str) -> set[str] | None:
 
 
 def _shared(name: str, twin: str) -> str:
-    """What two names have in common; empty where they differ in more than words."""
+    """What two names have in common; empty where they differ in more than words. Where they differ, so may any number
+    in them: of a time, the minutes are mostly the same."""
+    if name == twin:
+        return name
     pairs = list(zip_longest(_WORDS.split(name), _WORDS.split(twin), fillvalue=""))
     if any(mine != its and not (_WORD.fullmatch(mine) and _WORD.fullmatch(its)) for mine, its in pairs):
         return ""
-    return "".join(mine if mine == its else VARIES for mine, its in pairs)
+    return "".join(mine if mine == its and not mine.isdigit() else VARIES for mine, its in pairs)
