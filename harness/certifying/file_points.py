@@ -66,14 +66,14 @@ def _is_of_file(passed: Passed) -> bool:
     return passed.address.point is Point.FILE
 
 
-def said_of(key: str) -> str:
+def deed_of(key: str) -> str:
     """What was done at a point of a file, whatever time it was."""
     return key.partition("/")[2].rpartition("#")[0]
 
 
 def _said(address: Address) -> tuple[str, str]:
     """With its batch."""
-    return address.key.partition("/")[0], said_of(address.key)
+    return address.key.partition("/")[0], deed_of(address.key)
 
 
 def without_randoms(said: str) -> str:

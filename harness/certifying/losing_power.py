@@ -23,7 +23,7 @@ from ..judging.references import REFERENCES
 from ..recording.history import Lost
 from .attempts import Attempt, Passed
 from .conclusion import NotReached, Planned
-from .file_points import said_of
+from .file_points import deed_of
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of
@@ -124,7 +124,7 @@ def lose_again(folder: Path, request: CampaignRequest, crash: Crash, worker: Rec
     """
     attempts: list[Attempt] = []
     if crash.point is Point.FILE:
-        worker.names = worker.names.with_those_in([said_of(crash.key)])
+        worker.names = worker.names.with_those_in([deed_of(crash.key)])
     for actor in REFERENCES:
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=not attempts)

@@ -27,7 +27,7 @@ from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt, Death
 from .coming_back import LEAST
 from .conclusion import Planned
-from .file_points import said_of
+from .file_points import deed_of
 from .killing import fault_of
 from .plan import Crash
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
@@ -90,7 +90,7 @@ class RecoveryWorkerKiller:
         worker.store.clear()
         # Of a schedule that was saved, no runs here have shown it.
         of_files = (one.crash.key for one in planned if one.crash.point is Point.FILE)
-        worker.names = worker.names.with_those_in(map(said_of, of_files))
+        worker.names = worker.names.with_those_in(map(deed_of, of_files))
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):

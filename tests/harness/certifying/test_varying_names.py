@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from streamproof.harness.certifying.attempts import Passed
-from streamproof.harness.certifying.file_points import FilePoints, called_alike, said_of, varying_in
+from streamproof.harness.certifying.file_points import FilePoints, called_alike, deed_of, varying_in
 from streamproof.harness.certifying.varying_names import VaryingNames, varying_names
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 
@@ -63,7 +63,7 @@ def test_a_later_attempt_is_told_of_by_what_was_learned_and_so_is_one_that_is_re
     names = varying_in(drafts("rows-4711.tmp"), drafts("rows-4799.tmp"))
     said = "create sink/rows-5.tmp"
     assert FilePoints(names).name("3", said) == "create sink/rows-….tmp#1"
-    replayed = VaryingNames().with_those_in([said_of("3/create sink/rows-….tmp#1")])
+    replayed = VaryingNames().with_those_in([deed_of("3/create sink/rows-….tmp#1")])
     assert FilePoints(replayed).name("3", said) == "create sink/rows-….tmp#1"
     assert FilePoints(replayed).name("3", "create sink/table.tmp") == "create sink/table.tmp#1"
 
