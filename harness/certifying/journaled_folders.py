@@ -24,6 +24,7 @@ from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
 from .sqlite_rollback import rolled_back
+from .varying_names import VaryingNames
 
 _SINK = "sink/"
 """Begins the paths of what a query writes."""
@@ -52,6 +53,8 @@ class JournaledFolders:
         """What the folders hold; None: somebody has lived on them since."""
         self._watched: list[_Watched] = []
         self._begin = 0
+        self.names = VaryingNames()
+        """What is known to vary of the names of files."""
         self._taken_back: dict[tuple[bytes, bytes], str] = {}
         """Of databases and their journals, by their tokens."""
 
@@ -121,7 +124,7 @@ class JournaledFolders:
         times: Counter[str] = Counter()
         for number, loss in enumerate(_losses(*self._operations_until(state), power)):
             # What two recovery workers call differently is the same loss.
-            what = without_randoms(loss.what)
+            what = self.names.plain_text(without_randoms(loss.what))
             times[what] += 1
             said = what if times[what] == 1 else f"{what} (no. {times[what]})"
             lost = Lost(power.terms, said, loss.extent, any(path.startswith(_SINK) for path in loss.paths))

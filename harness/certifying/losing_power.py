@@ -123,8 +123,7 @@ def lose_again(folder: Path, request: CampaignRequest, crash: Crash, worker: Rec
     query that fails without any fault, and what went wrong with the recovery worker.
     """
     attempts: list[Attempt] = []
-    if crash.point is Point.FILE:
-        worker.names = worker.names.with_those_in([deed_of(crash.key)])
+    worker.call_by(worker.names.with_those_in([deed_of(crash.key), "" if crash.lost is None else crash.lost.what]))
     for actor in REFERENCES:
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=not attempts)

@@ -135,7 +135,7 @@ class RecoveryWorker:
         self._home = folder / self.name
         self._journals = journals
         self.names = VaryingNames()
-        """What is known to vary of the names of files, from its next attempt on."""
+        """What is known to vary of the names of files."""
         self.no_journal = ""
         """Why file operations are no crash points, where they were wanted."""
         self._input = processes.scratch / f"{self.name}.input"
@@ -217,6 +217,12 @@ class RecoveryWorker:
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
         self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
+
+    def call_by(self, names: VaryingNames) -> None:
+        """From its next attempt on, this is known to vary of the names of files."""
+        self.names = names
+        if isinstance(self.store, JournaledFolders):
+            self.store.names = names
 
     def await_ready(self) -> None:
         """Raises DeadlinePassed or ProcessDied. Time counts by the share of the machine that a process has."""

@@ -90,7 +90,7 @@ class RecoveryWorkerKiller:
         worker.store.clear()
         # Of a schedule that was saved, no runs here have shown it.
         of_files = (one.crash.key for one in planned if one.crash.point is Point.FILE)
-        worker.names = worker.names.with_those_in(map(deed_of, of_files))
+        worker.call_by(worker.names.with_those_in(map(deed_of, of_files)))
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):

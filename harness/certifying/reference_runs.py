@@ -81,7 +81,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     for attempt in attempts:
         attempt.passed = called_alike(attempt.passed, names)
     for worker in workers:
-        worker.names = names
+        worker.call_by(names)
     if query.read is None and query.source is None:
         attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
     return attempts

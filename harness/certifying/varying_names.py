@@ -18,6 +18,8 @@ VARIES: Final = "…"
 """Stands for a part of a name that varies."""
 _THEN: Final = " > "
 """What stands between two paths in an operation as it is announced (`rename sink/.a.tmp > sink/a`)."""
+_IN_TEXT: Final = re.compile(r"[^\s,]+")
+"""What may be a path, among words."""
 _WORDS: Final = re.compile(r"(\W)")
 _WORD: Final = re.compile(r"\w+")
 
@@ -35,9 +37,13 @@ class VaryingNames:
         kind, paths = _parts(said)
         return f"{kind} {_THEN.join(map(self._plain, paths))}"
 
-    def with_those_in(self, operations: Iterable[str]) -> VaryingNames:
+    def plain_text(self, text: str) -> str:
+        """Words that name such files among others."""
+        return _IN_TEXT.sub(lambda found: self._plain(found[0]), text) if self.shapes else text
+
+    def with_those_in(self, texts: Iterable[str]) -> VaryingNames:
         """And those that are told of by their shapes already."""
-        paths = (path.split("/") for said in operations for path in _parts(said)[1])
+        paths = (path.split("/") for text in texts for path in _IN_TEXT.findall(text))
         return VaryingNames(
             self.shapes | {"/".join(path[: n + 1]) for path in paths for n, name in enumerate(path) if VARIES in name}
         )

@@ -76,6 +76,13 @@ def test_what_lies_in_a_folder_that_is_another_one_each_time_is_called_by_the_re
     assert FilePoints(names).name("3", "create sink/w/v-3") == "create sink/w/v-3#1"
 
 
+def test_a_loss_of_power_is_told_of_by_the_rest_too() -> None:
+    said = "everything that no fsync covers: sink, sink/rows-4711.tmp, sink/table and 3 more"
+    names = varying_in(drafts("rows-4711.tmp"), drafts("rows-4799.tmp"))
+    plain = "everything that no fsync covers: sink, sink/rows-….tmp, sink/table and 3 more"
+    assert names.plain_text(said) == VaryingNames().with_those_in([plain]).plain_text(said) == plain
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
