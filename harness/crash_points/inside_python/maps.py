@@ -8,6 +8,7 @@ import ctypes
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -36,6 +37,10 @@ class SharedMaps:
         self._folders = tuple(folders)
         self._files: dict[int, int] = {}
         """By inode, a descriptor of our own: Python closes the user's with the map."""
+        self._mapped: set[int] = set()
+        """Those that were seen to be mapped. Python says so before it does it."""
+        # One that a finalizer can take again, which runs whenever it likes.
+        self._lock = threading.RLock()
 
     def install(self) -> None:
         sys.addaudithook(self.hear)
@@ -45,20 +50,25 @@ class SharedMaps:
         if event != MAPPED or (file := written_map(arguments)) is None:
             return
         inode = os.fstat(file).st_ino
-        if inode not in self._files and not outside(self._folders, os.readlink(f"/proc/self/fd/{file}")):
-            self._files[inode] = os.dup(file)
+        with self._lock:
+            if inode not in self._files and not outside(self._folders, os.readlink(f"/proc/self/fd/{file}")):
+                self._files[inode] = os.dup(file)
 
     def write_back(self) -> None:
         """Have the kernel write down what was stored, so that it is in the files."""
         if not self._files:
             return
-        mapped = _mapped_inodes()
-        for inode, file in list(self._files.items()):
-            # The file layer refuses what is written while its process is being killed.
-            with suppress(OSError):
-                write_down(file)
-            if inode not in mapped:
-                os.close(self._files.pop(inode))
+        with self._lock:
+            mapped = _mapped_inodes()
+            for inode, file in list(self._files.items()):
+                # The file layer refuses what is written while its process is being killed.
+                with suppress(OSError):
+                    write_down(file)
+                if inode in mapped:
+                    self._mapped.add(inode)
+                elif inode in self._mapped:
+                    self._mapped.remove(inode)
+                    os.close(self._files.pop(inode))
 
 
 def _mapped_inodes() -> set[int]:
