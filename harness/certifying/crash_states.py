@@ -37,7 +37,7 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     content: str | None
     """Its hash; None: a folder."""
     changed: int = 0
-    """When it was, ns: a source of files goes by that."""
+    """Of a file, when it was, ns since 1970: a source of files goes by that, and who marks a file by touching it."""
     link: str | None = None
     """Of a link, where it leads: who publishes by turning one has turned it or not."""
     size: int = 0
@@ -64,8 +64,8 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Of paths and contents. Times are left out: what is recovered from does not differ by them."""
-        told = [(kept.path, kept.content, kept.link) for kept in self.files]
+        """Of paths, contents, and when files were changed."""
+        told = [(kept.path, kept.content, kept.link, kept.changed) for kept in self.files]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
@@ -95,7 +95,7 @@ class Looks:
     opened: frozenset[str]
     """Whose content."""
     asked: frozenset[str]
-    """Whether they are there, what they are, and how large."""
+    """Whether they are there, what they are, how large, and when they were changed."""
     listed: frozenset[str]
     """Which names they hold."""
     skimmed: frozenset[str] = frozenset()
@@ -161,7 +161,7 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size, entry.mode)
+    return entry and (entry.content is None, entry.link, entry.size, entry.mode, entry.changed)
 
 
 def _taken_back(entry: StateEntry | None) -> object:

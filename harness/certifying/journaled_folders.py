@@ -17,13 +17,14 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import LOOKS, POINTS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
+from ..crash_points.files.operations import LOOKS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
 from .sqlite_rollback import rolled_back
+from .varying_names import VaryingNames
 
 _SINK = "sink/"
 """Begins the paths of what a query writes."""
@@ -52,6 +53,8 @@ class JournaledFolders:
         """What the folders hold; None: somebody has lived on them since."""
         self._watched: list[_Watched] = []
         self._begin = 0
+        self.names = VaryingNames()
+        """What is known to vary of the names of files."""
         self._taken_back: dict[tuple[bytes, bytes], str] = {}
         """Of databases and their journals, by their tokens."""
 
@@ -74,7 +77,7 @@ class JournaledFolders:
         """How many operations of the newest watched attempt, up to a position, are crash points."""
         assert isinstance(mark, int)
         found = read_operations(self._mounted.journal, self._watched[-1].begin, mark)
-        return sum(one.kind in POINTS for _, one in found)
+        return sum(one.is_point for _, one in found)
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         """What was durable at these positions of the newest watched attempt, which must be in order."""
@@ -121,7 +124,7 @@ class JournaledFolders:
         times: Counter[str] = Counter()
         for number, loss in enumerate(_losses(*self._operations_until(state), power)):
             # What two recovery workers call differently is the same loss.
-            what = without_randoms(loss.what)
+            what = self.names.plain_text(without_randoms(loss.what))
             times[what] += 1
             said = what if times[what] == 1 else f"{what} (no. {times[what]})"
             lost = Lost(power.terms, said, loss.extent, any(path.startswith(_SINK) for path in loss.paths))

@@ -23,6 +23,7 @@ from ..judging.references import REFERENCES
 from ..recording.history import Lost
 from .attempts import Attempt, Passed
 from .conclusion import NotReached, Planned
+from .file_points import deed_of
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of
@@ -122,6 +123,7 @@ def lose_again(folder: Path, request: CampaignRequest, crash: Crash, worker: Rec
     query that fails without any fault, and what went wrong with the recovery worker.
     """
     attempts: list[Attempt] = []
+    worker.call_by(worker.names.with_those_in([deed_of(crash.key), "" if crash.lost is None else crash.lost.what]))
     for actor in REFERENCES:
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=not attempts)

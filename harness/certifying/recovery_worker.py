@@ -63,6 +63,7 @@ from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
 from .seen_outside import of_any_run, written_elsewhere
+from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -133,6 +134,8 @@ class RecoveryWorker:
         self._watches_inside = watches_inside
         self._home = folder / self.name
         self._journals = journals
+        self.names = VaryingNames()
+        """What is known to vary of the names of files."""
         self.no_journal = ""
         """Why file operations are no crash points, where they were wanted."""
         self._input = processes.scratch / f"{self.name}.input"
@@ -214,6 +217,12 @@ class RecoveryWorker:
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
         self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
+
+    def call_by(self, names: VaryingNames) -> None:
+        """From its next attempt on, this is known to vary of the names of files."""
+        self.names = names
+        if isinstance(self.store, JournaledFolders):
+            self.store.names = names
 
     def await_ready(self) -> None:
         """Raises DeadlinePassed or ProcessDied. Time counts by the share of the machine that a process has."""
@@ -362,7 +371,7 @@ class RecoveryWorker:
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
-            self._files = FilePoints()
+            self._files = FilePoints(self.names)
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, last_planned_batch(self._checkpoint)))
             self._current.attempt = attempt

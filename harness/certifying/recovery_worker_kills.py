@@ -27,6 +27,7 @@ from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt, Death
 from .coming_back import LEAST
 from .conclusion import Planned
+from .file_points import deed_of
 from .killing import fault_of
 from .plan import Crash
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
@@ -87,6 +88,9 @@ class RecoveryWorkerKiller:
     def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[RecoveryWorkerCrash]]:
         worker = self._worker
         worker.store.clear()
+        # Of a schedule that was saved, no runs here have shown it.
+        of_files = (one.crash.key for one in planned if one.crash.point is Point.FILE)
+        worker.call_by(worker.names.with_those_in(map(deed_of, of_files)))
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):

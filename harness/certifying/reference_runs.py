@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 from ..contracts.query import Query
 from ..core.errors import DeadlinePassed, InvalidOperator, StreamproofError
@@ -19,8 +20,17 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt
 from .campaign_state import CampaignState
+from .file_points import called_alike, varying_in
 from .recovery_worker import RecoveryWorker
+from .seen_outside import shared_of
 
+SHARED: Final = (
+    "\nThe query runs twice, with folders of its own each time, and does this outside of them, where one run may be in "
+    "the way of the other: {effects}. Keep it in the folders that the run hands over (folders.sink), or declare it as "
+    "a Store with a reset"
+)
+MOST_NAMED: Final = 5
+"""Of such effects, so many are said."""
 ATTEMPT_SECONDS = 120.0
 """How long an attempt without failures may give no sign of work."""
 
@@ -48,7 +58,8 @@ def how_many() -> int:
 
 def run_references(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker]) -> list[Attempt]:
     """One attempt in each of two recovery workers, or two in one; of what the harness's sink is given, a batch job's
-    opinion too. Raises what the query does wrong without any fault."""
+    opinion too. What varies of the names of files is known from then on. Raises what the query does wrong without any
+    fault."""
     state.begin("runs without failures", len(REFERENCES))
 
     def live(worker: RecoveryWorker, actor: str) -> Attempt:
@@ -56,7 +67,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=True)
         if attempt.failure is not None:
-            raise _without_faults(query, attempt.failure)
+            raise _without_faults(query, attempt, attempt.failure)
         state.advance()
         return attempt
 
@@ -66,6 +77,11 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     else:
         with ThreadPoolExecutor(len(workers)) as pool:
             attempts = list(pool.map(live, workers, REFERENCES))
+    names = varying_in(*(attempt.passed for attempt in attempts))
+    for attempt in attempts:
+        attempt.passed = called_alike(attempt.passed, names)
+    for worker in workers:
+        worker.call_by(names)
     if query.read is None and query.source is None:
         attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
     return attempts
@@ -76,10 +92,13 @@ def other_spark(query: Query) -> Spark | None:
     return chosen_spark(query.spark) if query.spark else None
 
 
-def _without_faults(query: Query, error: StreamproofError) -> StreamproofError:
+def _without_faults(query: Query, attempt: Attempt, error: StreamproofError) -> StreamproofError:
     if isinstance(error, DeadlinePassed):
-        return InvalidOperator(
+        error = InvalidOperator(
             f"query {query.name!r} does not come to the end of its input without any fault: waited "
             f"{error.seconds:g} s; {error.seen}"
         )
-    return error
+    shared = shared_of(attempt)
+    if not isinstance(error, InvalidOperator) or not shared:
+        return error
+    return InvalidOperator(f"{error}{SHARED.format(effects='; '.join(shared[:MOST_NAMED]))}")

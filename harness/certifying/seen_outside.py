@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -17,25 +17,43 @@ from ..crash_points.inside_python.names import shortened
 from .attempts import Attempt
 from .conclusion import Uncut
 
+_SHARED: Final = frozenset({"file", "connection"})
 IN_SPARK: Final = "Spark's JVM"
 """Where it is done, in place of a line of the user's code."""
 
 
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
     """Each effect once, as often as the attempt has it that has it most often. Where the query has stores that cannot
-    be copied, each of its calls is cut by a real kill, and none is left."""
+    be copied, each of its calls is cut by a real kill, and none is left.
+
+    A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
+    another has left.
+    """
     if not query.copyable:
         return ()
     most: Counter[tuple[str, str, str]] = Counter()
+    in_passing: Counter[str] = Counter()
+    for attempt in attempts:
+        in_passing.update({one.target for one in _effects_of(attempt) if one.passing})
     for attempt in attempts:
         found: Counter[tuple[str, str, str]] = Counter()
-        for effect in (effect for noted in attempt.noted for effect in noted.effects):
-            found[effect.kind, effect.target, effect.place] += effect.times
+        for effect in _effects_of(attempt):
+            if not effect.passing or in_passing[effect.target] > 1:
+                found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
     return tuple(
         Uncut(kind, target, place, times, any(fnmatchcase(f"{kind} {target}", one) for one in query.accepts))
         for (kind, target, place), times in sorted(most.items())
     )
+
+
+def shared_of(attempt: Attempt) -> list[str]:
+    """The files and connections by which another attempt that goes on beside this one may be in its way."""
+    return sorted({f"{one.kind} {one.target} ({one.place})" for one in _effects_of(attempt) if one.kind in _SHARED})
+
+
+def _effects_of(attempt: Attempt) -> Iterator[OutsideEffect]:
+    return (effect for noted in attempt.noted for effect in noted.effects)
 
 
 def of_any_run(noted: Noted, label: str) -> Noted:

@@ -59,8 +59,11 @@ LOOKS = (
     OperationKind.ASKED_IN_PASSING,
 )
 """What only looks."""
-POINTS = frozenset(OperationKind) - {*LOOKS, OperationKind.TIMES}
-"""What is a crash point."""
+NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
+"""What is no crash point."""
+KERNEL: Final = 0
+"""The thread of the kernel itself, which writes down what was stored in a shared map of memory, page by page: no death
+of a process leaves some of these pages and not the others."""
 
 
 class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -70,7 +73,7 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     at: int = 0
     """ns since 1970."""
     thread: int = 0
-    """Who asked for it: a thread's id, as this machine's kernel counts."""
+    """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
     """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text."""
     offset: int = 0
@@ -79,6 +82,11 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     data: bytes = b""
     file: int = 0
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a crash point."""
+        return self.kind not in NO_POINTS and self.thread != KERNEL
 
 
 SQLITE_JOURNAL: Final = "-journal"

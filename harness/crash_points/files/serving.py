@@ -31,7 +31,7 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import POINTS, SQLITE_JOURNAL, Operation, OperationKind, framed
+from .operations import KERNEL, SQLITE_JOURNAL, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
 
 ASK_SECONDS = 10.0
@@ -96,13 +96,17 @@ class _Asking:
             self._connection.close()
 
 
+def _caller() -> int:
+    """The thread for which something is done."""
+    return int(mfusepy.fuse_get_context()[2])
+
+
 def _dying(thread: int) -> bool:
     """Whether a thread will never run again, but to end."""
     try:
         status = Path(f"/proc/{thread}/status").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        # The kernel writes for nobody in particular what was written to a map of memory.
-        return thread != 0
+        return True
     pending = 0
     for line in status.splitlines():
         if line.startswith((b"SigPnd:", b"ShdPnd:")):
@@ -178,10 +182,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """Note what was done, with the lock held, and tell who wants to know."""
         if self._asking is None:
             return
-        thread = mfusepy.fuse_get_context()[2]
+        thread = _caller()
         one = Operation(kind, path[1:], time.time_ns(), thread, **more)
         self._journal.write(framed(one))
-        if kind in POINTS and not self._asking.ask(one):
+        if one.is_point and not self._asking.ask(one):
             self._struck = True
 
     def _refuse_after_death(self) -> None:
@@ -238,7 +242,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~_OURS) | access)
         file = os.fstat(fd).st_ino
         if file not in self._created:
-            by_sqlite = _is_sqlite(mfusepy.fuse_get_context()[2], flags)
+            by_sqlite = _is_sqlite(_caller(), flags)
             self._look(OperationKind.OPENED_BY_SQLITE if by_sqlite else OperationKind.OPENED, path)
         with self._lock:
             return self._opened(fd, file, flags, path)
@@ -252,7 +256,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def write(self, path: str | None, data: bytes, offset: int, fh: int) -> int:
         handle = self._handles[fh]
         with self._lock:
-            self._refuse_after_death()
+            if _caller() != KERNEL:
+                # What was stored in a map of memory outlives who has stored it.
+                self._refuse_after_death()
             if handle.appends:
                 offset = os.fstat(handle.fd).st_size
             written = os.pwrite(handle.fd, data, offset)
@@ -289,7 +295,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 # That is how libfuse says that a file which is still open has lost its name; where another one is about
                 # to get it, that is one step.
                 self._rename_handles(old, "")
-                if not _renames(mfusepy.fuse_get_context()[2]):
+                if not _renames(_caller()):
                     self._change(OperationKind.UNLINK, old)
             else:
                 self._rename_handles(old, new)
@@ -351,13 +357,19 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._change(OperationKind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
             return 0
 
-    def utimens(self, path: str | None, times: tuple[int, int] | None = None, fh: int | None = None) -> int:
+    def utimens(
+        self, path: str | None, times: tuple[int | None, int | None] | None = None, fh: int | None = None
+    ) -> int:
+        """`times` are of the last access and of the last change, ns since 1970; None: it stays as it is."""
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            now = time.time_ns()
-            os.utime(about, ns=times or (now, now))
-            self._change(OperationKind.TIMES, self._named(path, fh), offset=os.stat(about).st_mtime_ns)
+            before, now = os.stat(about), time.time_ns()
+            accessed, changed = times or (now, now)
+            kept = before.st_atime_ns, before.st_mtime_ns
+            os.utime(about, ns=(kept[0] if accessed is None else accessed, kept[1] if changed is None else changed))
+            if changed is not None:
+                self._change(OperationKind.TIMES, self._named(path, fh), offset=changed, file=before.st_ino)
             return 0
 
     def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:
@@ -434,7 +446,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if (OperationKind.ASKED, path) in self._seen:
             return
         skimmed = (OperationKind.SKIMMED, path.rpartition("/")[0] or "/") in self._seen
-        in_passing = skimmed and _is_java(mfusepy.fuse_get_context()[2])
+        in_passing = skimmed and _is_java(_caller())
         self._look(OperationKind.ASKED_IN_PASSING if in_passing else OperationKind.ASKED, path)
 
     def readlink(self, path: str) -> str:
@@ -450,7 +462,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def readdir(self, path: str | None, fh: int) -> Iterator[tuple[str, dict[str, int], int]]:
         folder = path or self._folders[fh]
-        skims = _is_java(mfusepy.fuse_get_context()[2])
+        skims = _is_java(_caller())
         self._look(OperationKind.SKIMMED if skims else OperationKind.LISTED, folder)
         with os.scandir(self._at(folder)) as entries:
             found = [(entry.name, {"st_ino": entry.inode(), "st_mode": _mode(entry)}, 0) for entry in entries]
@@ -520,13 +532,20 @@ def _handle(fip: Any) -> int | None:
     return fip.contents.fh if fip else None
 
 
-def _ns(time: Any) -> int:
-    found: int = mfusepy.time_of_timespec(time, use_ns=True)
+def _ns(asked: Any) -> int | None:
+    """What a `timespec` says: a time, now, or nothing."""
+    if asked.tv_nsec == _NOW:
+        return time.time_ns()
+    if asked.tv_nsec == _AS_IT_IS:
+        return None
+    found: int = mfusepy.time_of_timespec(asked, use_ns=True)
     return found
 
 
 _OURS = os.O_NOFOLLOW | os.O_DIRECT
 """How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
+_NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
+"""UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
 _NO_REPLACE = 1
 """Of a rename: only where nothing has the new name."""
 _ABOUT = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")

@@ -165,7 +165,7 @@ class Tree:
             case OperationKind.MKDIR:
                 self.nodes[one.path] = FOLDER
             case OperationKind.TIMES:
-                node = self.nodes.get(one.path)
+                node = self.files.get(one.file) or self.nodes.get(one.path)
                 if isinstance(node, File):
                     node.changed = one.offset
             case OperationKind.MODE:

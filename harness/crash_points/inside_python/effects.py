@@ -22,8 +22,9 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
-from .names import module_of, place_of, shortened
-from .open_things import OPEN, OpenThings, is_written
+from .maps import MAPPED, written_map
+from .names import is_drawn, module_of, place_of, shortened
+from .open_things import OPEN, OpenThings
 from .watching import Watching, outside
 from .whose import OURS
 
@@ -54,6 +55,8 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1
+    passing: bool = False
+    """Of a file that was made, and was gone again when this was told: a crash in between leaves it."""
 
 
 class Effects:
@@ -123,7 +126,8 @@ class Effects:
             self._within.busy = False
 
     def taken(self) -> list[OutsideEffect]:
-        """Those since it was last asked. Files that were made since, and are gone again, are none."""
+        """Those since it was last asked. Files that were made since, and are gone again, are passing ones, but for
+        those whose names were drawn: nobody finds what a crash has left of them."""
         if self._due:
             # A function that is called for each row is left thousands of times.
             self._due = False
@@ -131,11 +135,15 @@ class Effects:
         with self._lock:
             seen, self._seen = self._seen, Counter()
             removed, self._removed = self._removed, set()
-        merged: Counter[tuple[str, str, str]] = Counter()
+        merged: Counter[tuple[str, str, str, bool]] = Counter()
         for (kind, target, place), times in seen.items():
-            if kind != "file" or target in removed or os.path.lexists(target):
-                merged[kind, shortened(target)[:LONGEST], place] += times
-        return [OutsideEffect(*key, times) for key, times in sorted(merged.items())]
+            passing = kind == "file" and target not in removed and not os.path.lexists(target)
+            if not (passing and is_drawn(target)):
+                merged[kind, shortened(target)[:LONGEST], place, passing] += times
+        return [
+            OutsideEffect(kind, target, place, times, passing)
+            for (kind, target, place, passing), times in sorted(merged.items())
+        ]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         found = _EFFECTS.get(event)
@@ -318,14 +326,8 @@ def _database(arguments: tuple[Any, ...]) -> Sequence[str]:
 
 def _mapped(arguments: tuple[Any, ...]) -> Sequence[str]:
     """A file that is written to through a shared map of memory, whoever has opened it: a segment of shared memory."""
-    file, _, access, _ = arguments
-    if file < 0 or access not in _SHARED:
-        return ()
-    return (_path(file),) if is_written(file) else ()
-
-
-_SHARED: Final = (0, 2)
-"""How `mmap` is told that others see what is written: by default, and expressly."""
+    file = written_map(arguments)
+    return () if file is None else (_path(file),)
 
 
 def _connected(arguments: tuple[Any, ...]) -> Sequence[str]:
@@ -350,7 +352,7 @@ _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str]]]]] = {
     "open": ("file", _opened),
     "sqlite3.connect": ("file", _database),
-    "mmap.__new__": ("file", _mapped),
+    MAPPED: ("file", _mapped),
     "os.rename": ("file", _at(1, 3)),
     "os.link": ("file", _at(1, 3)),
     "os.symlink": ("file", _at(1, 2)),

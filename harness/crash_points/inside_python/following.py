@@ -14,6 +14,7 @@ from ...core.addresses import Side
 from ...core.errors import OwnFailure
 from .announcing import Announcer
 from .effects import Effects, OutsideEffect
+from .maps import SharedMaps
 from .names import place_in
 from .tracing import Tracer
 from .watching import Watching, read_watching
@@ -45,12 +46,14 @@ class Follower:
         self.watching = watching
         self._announcer = announcer
         self._effects = Effects(watching, announcer.place)
+        self._maps = SharedMaps(watching.folders)
         if watching.whole:
             self._tracer = Tracer(watching, self._hold, self._tell, self._effects)
         else:
             self._tracer = Tracer(watching, announcer.hold, self._tell)
         if watching.whole:
             self._effects.install()
+            self._maps.install()
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -70,6 +73,7 @@ class Follower:
 
     def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
         self._effects.come_by(place_in(key))
+        self._maps.write_back()
         self._announcer.hold(actor, side, key, text)
 
     def _tell(self, last: bool = False) -> None:

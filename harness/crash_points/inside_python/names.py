@@ -121,4 +121,9 @@ def shortened(path: str) -> str:
     return _RANDOM.sub("tmp…", path)
 
 
+def is_drawn(path: str) -> bool:
+    """Whether there is something in it that is drawn at random for a temporary file."""
+    return _RANDOM.search(path) is not None
+
+
 _RANDOM: Final = re.compile(r"(?<![A-Za-z0-9])tmp[a-z0-9_]{8}(?![A-Za-z0-9])")

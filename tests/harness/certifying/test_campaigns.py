@@ -63,6 +63,8 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
+from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
@@ -799,6 +801,22 @@ def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing
     with pytest.raises(error, match=said):
         certify(query)
     assert not (tmp_path / "certificate").exists()
+
+
+def test_a_query_that_fails_without_any_fault_is_told_what_its_two_runs_share(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = RecoveryWorker.live
+
+    def noting(worker: RecoveryWorker, *arguments: Any, **more: Any) -> Attempt:
+        attempt = live(worker, *arguments, **more)
+        draft = OutsideEffect("file", "/var/tmp/draft", "sinks.write:17", passing=True)
+        attempt.noted.append(Noted((draft, OutsideEffect("thread", "sinks.work", "sinks.work:9"))))
+        return attempt
+
+    monkeypatch.setattr(RecoveryWorker, "live", noting)
+    with pytest.raises(InvalidOperator, match=r"not this one(.*\n)+.*: file /var/tmp/draft \(sinks.write:17\)\."):
+        certify(toy(Does.FAILS))
 
 
 def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(

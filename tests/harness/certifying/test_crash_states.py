@@ -88,9 +88,11 @@ def test_states_that_hold_the_same_are_one_to_whoever_recovers(tmp_path: Path) -
     store = copied(tmp_path)
     lay(tmp_path, {"checkpoint/offsets/0": b"v1", "sink": None})
     one = store.capture()
-    os.utime(tmp_path / "checkpoint/offsets/0", ns=(5, 5))
     other = store.capture()
     assert one.digest == other.digest
+    os.utime(tmp_path / "checkpoint/offsets/0", ns=(5, 5))
+    assert store.capture().digest != one.digest
+    one = store.capture()
     (tmp_path / "checkpoint/commits").mkdir()
     assert store.capture().digest != one.digest
     (tmp_path / "checkpoint/commits").rmdir()

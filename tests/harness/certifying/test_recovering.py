@@ -350,9 +350,8 @@ def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_gro
     assert not states.same(passed, after)
     later = replace(passed, state=CrashState((StateEntry("/sink", None), StateEntry("/sink/part-0", "abc"))))
     assert not states.same(passed, later)
-    # Times are none of its business.
-    touched = replace(passed, state=CrashState((StateEntry("/sink", None, 5),)))
-    assert states.same(passed, touched)
+    marked = replace(passed, state=CrashState((StateEntry("/sink", None), StateEntry("/sink/part-0", "abc", 5))))
+    assert not states.same(later, marked)
 
 
 # A crash while it recovers

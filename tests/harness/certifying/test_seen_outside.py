@@ -42,6 +42,13 @@ def test_it_is_accepted_by_its_name_alone() -> None:
     assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), attempts)] == [False]
 
 
+def test_a_file_that_is_there_for_a_while_counts_where_another_attempt_calls_it_alike() -> None:
+    draft, drawn = (OutsideEffect("file", f"/var/tmp/{name}", "sinks.write:17", passing=True) for name in "xy")
+    attempts = [noting(Noted((draft, drawn))), noting(Noted((replace_times(draft, 2), draft))), noting()]
+    assert [one.name for one in uncut_of(query(), attempts)] == ["file /var/tmp/x"]
+    assert uncut_of(query(), attempts[:1]) == ()
+
+
 def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:
     thread = OutsideEffect("thread", "sinks.work", "sinks.work:17")
     (found,) = uncut_of(query(), [noting(Noted((thread, thread)))])

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -25,12 +26,14 @@ from streamproof.harness.certifying.crash_states import CrashState, Looks, State
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.certifying.sqlite_rollback import rolled_back
+from streamproof.harness.certifying.varying_names import VaryingNames
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.operations import POINTS, OperationKind, read_operations
+from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
 from streamproof.harness.crash_points.files.trees import File, Symlink, Tree
+from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
 
@@ -193,7 +196,7 @@ class TestJournal:
         tree, tried, counts = journalled(mounted, begin=mounted.position), 0, set()
         for position, operation in read_operations(mounted.journal, 0, mounted.position):
             tree.apply(operation)
-            if operation.kind in POINTS and position > begin:
+            if operation.is_point and position > begin:
                 copy = tmp_path / f"state-{tried}"
                 tree.copied().write_to(copy)
                 with sqlite3.connect(copy / "x.db") as again:
@@ -237,6 +240,25 @@ class TestJournal:
                 assert os.preadv(opened, [page], 0) == mmap.PAGESIZE
                 os.close(opened)
         assert told(journalled(mounted)) == {"direct": b"x" * mmap.PAGESIZE}
+
+    def test_has_what_was_stored_in_a_map_of_memory_by_the_time_that_it_is_written_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        path = mounted.mount / "counts"
+        path.write_bytes(b"-" * 2 * mmap.PAGESIZE)
+        heard = len(controller.heard)
+        maps = SharedMaps([str(mounted.mount)])
+        with path.open("r+b") as file:
+            maps.hear(MAPPED, (file.fileno(), 0, mmap.ACCESS_DEFAULT, 0))
+            with mmap.mmap(file.fileno(), 0) as memory:
+                for place, said in ((0, b"1"), (mmap.PAGESIZE, b"2")):
+                    memory[place : place + 1] = said
+                    maps.write_back()
+                    found = journalled(mounted).nodes["counts"]
+                    assert isinstance(found, File)
+                    assert bytes(found.content) == bytes(memory)
+        # It is the kernel that writes, page by page: no death comes in between.
+        assert controller.heard[heard:] == []
 
     def test_says_what_was_looked_at_since_it_was_asked(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
@@ -347,6 +369,69 @@ open(outside + "/survived", "w").close()
             (mounted.mount / "after").touch()
         mounted.be_quiet()
         (mounted.mount / "after").touch()
+
+    def test_leaves_what_was_stored_in_a_map_of_memory_before(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        def kills(thread: int, key: str) -> bool:
+            if "fatal" in key:
+                os.kill(thread, signal.SIGKILL)
+                return False
+            return True
+
+        controller.answers = kills
+        (mounted.mount / "counts").write_bytes(b"-" * mmap.PAGESIZE)
+        program = f"""
+import mmap, os
+root = {str(mounted.mount)!r}
+with open(root + "/counts", "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0)
+memory[0:6] = b"stored"
+os.mkdir(root + "/fatal")
+"""
+        ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)
+        assert ended.returncode == -signal.SIGKILL
+        assert (mounted.below / "counts").read_bytes().startswith(b"stored-")
+
+
+@needs_mounts
+class TestTimes:
+    def test_are_set_to_now_or_to_what_was_said_or_left_as_they_are(self, mounted: MountedFolder) -> None:
+        path = mounted.mount / "marker"
+        path.touch()
+        os.utime(path, (5, 7))
+        assert (path.stat().st_atime, path.stat().st_mtime) == (5, 7)
+        subprocess.run(["touch", "-a", "-d", "@9", path], check=True)
+        assert path.stat().st_mtime == 7
+        before = time.time()
+        path.touch()
+        assert path.stat().st_mtime >= before - 1
+        path.write_text("1")
+        os.utime(path)
+        assert path.stat().st_mtime >= before - 1
+
+    def test_tell_states_apart_for_who_asks_what_a_file_is_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        marker = mounted.mount / "marker"
+        marker.touch()
+        marks = []
+        for at in (5, 7):
+            os.utime(marker, (at, at))
+            marks.append(store.mark())
+        before, after = store.states(marks)
+        assert before.digest != after.digest
+        asked, listed = (
+            Looks(frozenset(), frozenset({str(marker)}), frozenset()),
+            Looks(frozenset(), frozenset(), frozenset({str(mounted.mount)})),
+        )
+        assert asked.tell_apart(before, after)
+        assert not listed.tell_apart(before, after)
+        for state, at in ((after, 7), (before, 5)):
+            store.restore(state)
+            assert marker.stat().st_mtime == at
 
 
 @needs_mounts
@@ -667,7 +752,7 @@ class TestLooks:
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:
-    points = FilePoints()
+    points = FilePoints(VaryingNames())
     first = "rename checkpoint/offsets/.3.1f6b7cde-24ba-44cb-9d5d-61df6bb01c6d.tmp > checkpoint/offsets/3"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#1"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#2"

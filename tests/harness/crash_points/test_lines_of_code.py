@@ -33,7 +33,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.crash_points.inside_python import tracing
+from streamproof.harness.crash_points.inside_python import maps, tracing
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -157,6 +157,17 @@ async def store_later(folder):
     helper.store(folder)
     await asyncio.sleep(60)
     helper.store(folder)
+
+
+import mmap
+
+
+def stores_in_a_map(frame, batch, folder):
+    with open(folder + "/counts", "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    memory[0] = 1
+    memory[1] = 2
+    memory.close()
 """
 HELPER = """\
 def store(path):
@@ -209,7 +220,12 @@ class Said:
 
     @property
     def effects(self) -> set[tuple[str, str, int]]:
-        return {(one.kind, one.target, one.times) for noted in self.noted for one in noted.effects}
+        """Those that last."""
+        return {(one.kind, one.target, one.times) for noted in self.noted for one in noted.effects if not one.passing}
+
+    @property
+    def passing(self) -> set[str]:
+        return {one.target for noted in self.noted for one in noted.effects if one.passing}
 
 
 @contextmanager
@@ -404,6 +420,25 @@ class TestLines:
                 synced.append("")
         assert synced == [f"{folder}/0", str(folder), "", f"{folder}/1", str(folder), ""]
 
+    def test_what_was_stored_in_a_map_of_memory_is_written_down_before_each_line_while_there_is_one(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        written: list[tuple[str, bytes]] = []
+
+        def write_down(file: int) -> None:
+            written.append((os.readlink(f"/proc/self/fd/{file}"), os.pread(file, 2, 0)))
+
+        monkeypatch.setattr(maps, "write_down", write_down)
+        for name in ("sink", "elsewhere"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "counts").write_bytes(bytes(10))
+        watching = Watching(whose(sink), whole=True, folders=(str(tmp_path / "sink"),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            for batch, name in enumerate(("elsewhere", "sink")):
+                as_batch(partial(sink.stores_in_a_map, folder=str(tmp_path / name)), batch)
+        assert {path for path, _ in written} == {str(tmp_path / "sink" / "counts")}
+        assert list(dict.fromkeys(content for _, content in written)) == [b"\0\0", b"\1\0", b"\1\2"]
+
     def test_what_a_thread_has_not_begun_when_it_has_returned_is_such_an_effect_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
     ) -> None:
@@ -573,20 +608,30 @@ def does(folder: Path, body: str) -> Callable[[], Any]:
 
 
 @pytest.fixture
-def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[tuple[str, str, int]]]:
-    """What is noted of a function of the user's, whose run has the folder `run`."""
+def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Said]:
+    """What is said of a function of the user's, whose run has the folder `run`."""
     code, run = tmp_path / "code", tmp_path / "run"
     for folder in (code, run, tmp_path / "other"):
         folder.mkdir()
     (tmp_path / "other" / "there").touch()
     monkeypatch.chdir(tmp_path)
 
-    def of(body: str) -> set[tuple[str, str, int]]:
+    def of(body: str) -> Said:
         watching = Watching(Whose((), (str(code),)), whole=True, folders=(str(run),))
         work = does(code, body)
         with listening(monkeypatch, tmp_path, watching) as said, followed():
             work()
-        return {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects}
+        return said
+
+    return of
+
+
+@pytest.fixture
+def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[tuple[str, str, int]]]:
+    """Of that, the effects that last."""
+
+    def of(body: str) -> set[tuple[str, str, int]]:
+        return {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in heard(body).effects}
 
     return of
 
@@ -715,6 +760,23 @@ def test_what_does_not_last_or_is_nobodys_is_no_effect(
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
     assert noted(body) == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("open('draft', 'w').close()\nos.rename('draft', 'run/whole')", {"draft"}),
+        ("os.mkdir('parts')\nos.rmdir('parts')", {"parts"}),
+        ("with tempfile.NamedTemporaryFile('w') as file: file.write('x')", set()),
+        ("with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()", set()),
+    ],
+)
+def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_it(
+    heard: Callable[[str], Said], body: str, found: set[str], tmp_path: Path
+) -> None:
+    said = heard(body)
+    assert said.effects == set()
+    assert said.passing == {str(tmp_path / name) for name in found}
 
 
 def test_what_spark_does_for_the_users_code_is_no_effect(
