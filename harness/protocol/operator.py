@@ -212,7 +212,12 @@ class OperatorSlice(Machine):
 
     @property
     def progress(self) -> int:
-        return self.waiting.progress
+        over = self.waiting.progress
+        return over if self._timing is None else self._timing.told_by(self._come_to(over), over)
+
+    def _come_to(self, over: int) -> int:
+        """How far event time has come, where nothing up to `over` is still to be taken."""
+        return self.final if over == ALWAYS else over
 
     def work(self) -> None:
         """Take whatever can be taken."""
@@ -237,7 +242,7 @@ class OperatorSlice(Machine):
             consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
         if self.working:
             if timing is not None:
-                timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
+                timing.pass_to(self._come_to(waiting.progress))
             for rested in self._rested:
                 rested()
             self.find_end()
