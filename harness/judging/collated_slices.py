@@ -323,6 +323,11 @@ class CollatedSlices:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found, "taken out of the order of their merge")
 
+    @lazily
+    def mistimed(self) -> Tally:
+        found = [one for one in self.reexecution.mistimed if one.slice_id not in self.reexecution.doubtful]
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), (one.evidence for one in found), "of timers")
+
 
 class _InItsOrder(CollatedSlices):
     """By what the order of the run should have come to."""

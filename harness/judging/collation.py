@@ -136,6 +136,10 @@ class Collation(Protocol):
     def unmerged(self) -> Tally:
         """Incarnations that did not take their channels in the order of their merge."""
 
+    @property
+    def mistimed(self) -> Tally:
+        """Timers of event time that did not fire after all events up to their time and before any later one."""
+
 
 def seen(*tallies: Tally) -> tuple[Tally, ...]:
     """Those that count anything."""
@@ -163,6 +167,7 @@ class CollatedQuery(Findings):
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
+    mistimed: Tally = none_of(Anomaly.REORDERED_OUTPUT)
 
     @property
     def lost_in_order(self) -> tuple[Tally, ...]:

@@ -22,6 +22,7 @@ from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, seq_at
 from .processing import close, emissions_of, execute, fire, hop_of
+from .punctuality import Mistimed, unasked, unpunctual
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class Execution:
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
         """The checkpoints that do not give back the state that they were taken of."""
+        self.mistimed: list[Mistimed] = []
+        """What did not happen when its operator's timers put it."""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
         if spec.cycle:
@@ -418,6 +421,8 @@ class Execution:
             last=rerun.last,
             since=rerun.since,
             window=tuple(rerun.window),
+            come=dict(rerun.come),
+            fired=rerun.fired,
         )
         rerun.cuts[record.number] = cut
         if rerun.state is None:
@@ -571,12 +576,31 @@ class Execution:
             self._remember(rerun, events)
         if self._in_columns:
             rerun.as_rows()
-        rerun.took.extend(derivations)
-        rerun.seqs.extend([event.seq for event in events])
         place = self._spec.upstream.index(record.upstream) if events else 0
-        execute(self._spec, rerun, events, derivations, place)
+        if self._operator.by_event_time:
+            self._take_in_time(rerun, record.upstream, events, derivations, place)
+        else:
+            rerun.took.extend(derivations)
+            rerun.seqs.extend([event.seq for event in events])
+            execute(self._spec, rerun, events, derivations, place)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
+
+    def _take_in_time(
+        self, rerun: Rerun, up: str, events: Sequence[Event], derivations: Sequence[Derivation], place: int
+    ) -> None:
+        """Take events, each of which has to come after the timers that are due before it, and before those that are
+        not."""
+        for event, derivation in zip(events, derivations, strict=True):
+            self._hold_against(rerun, unpunctual(self._operator, rerun, up, event, derivation))
+            rerun.took.append(derivation)
+            rerun.seqs.append(event.seq)
+            execute(self._spec, rerun, [event], [derivation], place)
+            rerun.come[up] = max(event.time, rerun.come.get(up, -1))
+
+    def _hold_against(self, rerun: Rerun, why: str) -> None:
+        if why and self.found.get(rerun.number) is rerun:
+            self.mistimed.append(Mistimed(rerun.slice_id, rerun.number, why))
 
     def _close(self, rerun: Rerun, record: Closed) -> None:
         self._leave(rerun)
@@ -591,7 +615,10 @@ class Execution:
             why = "has none" if not self._spec.timed else "had taken nothing"
             self._doubt(f"a timer of {rerun.slice_id}#{rerun.number} fired at {record.at:,} ms, which {why}")
         else:
+            self._hold_against(rerun, unasked(self._operator, rerun, record))
             fire(self._spec, rerun, record.at, record.time, record.clock)
+            if not record.clock:
+                rerun.fired = max(record.at, rerun.fired)
 
     def _compensate(self, rerun: Rerun, record: Compensated) -> None:
         try:
@@ -709,6 +736,7 @@ _DOING = frozenset({Taken, Closed, Fired})
 def _go_on_from(rerun: Rerun, cut: Cut) -> None:
     """With what timers know."""
     rerun.last, rerun.since, rerun.window = cut.last, cut.since, list(cut.window)
+    rerun.come, rerun.fired = dict(cut.come), cut.fired
 
 
 def _unannounced(slice_id: str, number: int) -> Started:

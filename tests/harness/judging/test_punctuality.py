@@ -1,0 +1,105 @@
+"""Timers of event time fire after all events up to their time and before any later. Histories made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from handmade import Made, chain
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.guarantees import PRECISE, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING
+from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.recording.records import Fired, Offered
+from streamproof.reference_impls.mechanisms.merges import ByTime
+from streamproof.scenarios.in_time import SumByTime
+
+Step = tuple[str, int]
+"""What is taken, from a source and with which number; or when a timer fires."""
+IN_TIME: list[Step] = [("a", 1), ("b", 1), ("a", 2), ("at", 20), ("a", 3), ("b", 2), ("at", 40), ("b", 3)]
+"""The events of `a` are of 10, 20 and 30 ms, those of `b` of 15, 30 and 45; windows are of 20 ms."""
+
+
+def made(steps: Sequence[Step], *, for_ms: int = 0) -> Made:
+    one = Made(chain(SumByTime(20), sources=("a", "b")), merge=ByTime())
+    one.offer("a", 1, 2, 3, every=10)
+    one.offer("b", 4, 5, 6, every=15)
+    one.start("op0", 1)
+    carry_out(one, steps, for_ms=for_ms)
+    return one
+
+
+def carry_out(one: Made, steps: Sequence[Step], incarnation: int = 1, *, for_ms: int = 0) -> None:
+    for what, number in steps:
+        if what == "at":
+            one.note(Fired("op0-0", incarnation, number, number + for_ms, clock=False))
+        else:
+            one.take("op0", incarnation, what, 1, number, number)
+
+
+def mistimed(one: Made) -> list[str]:
+    return [piece.what for piece in one.case().collation.mistimed.sample]
+
+
+def test_what_fires_where_the_events_put_it_is_in_time() -> None:
+    assert mistimed(made(IN_TIME)) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (["a1", "at20", "b1", "a2", "a3", "b2", "at40", "b3"], "took an event of 15 ms from b-0"),
+        (["a1", "b1", "at20", "a2", "a3", "b2", "at40", "b3"], "took an event of 20 ms from a-0"),
+        (["a1", "b1", "a2", "a3", "at20", "b2", "at40", "b3"], "took an event of 30 ms while a timer was due at 20 ms"),
+        (["a1", "b1", "a2", "a3", "b2", "b3"], "took an event of 30 ms while a timer was due at 20 ms"),
+        (["a1", "b1", "a2", "at20", "at25", "a3", "b2", "at40", "b3"], "at 25 ms, for 25 ms, where the operator wants"),
+        (["a1", "b1", "a2", "at20", "at20", "a3", "b2", "at40", "b3"], "where the operator wants it at none"),
+    ],
+)
+def test_what_fires_elsewhere_is_told(steps: list[str], said: str) -> None:
+    one = made([("at", int(step[2:])) if step.startswith("at") else (step[0], int(step[1:])) for step in steps])
+    assert said in mistimed(one)[0]
+    for guarantee in (PRECISE, ROLLBACK_REPEATING, ROLLBACK_DIVERGENT):
+        verdict = one.verdict(guarantee)
+        assert verdict.status is Status.VIOLATED
+        assert Anomaly.REORDERED_OUTPUT in [tally.anomaly for tally in verdict.anomalies]
+
+
+def test_what_a_timer_makes_is_of_the_time_at_which_it_was_due() -> None:
+    assert "for 21 ms" in mistimed(made(IN_TIME, for_ms=1))[0]
+
+
+def test_whoever_goes_on_from_a_checkpoint_knows_what_fired_before_it() -> None:
+    for again in (["b1", "a3"], ["a2", "a3"]):
+        one = made([("a", 1), *([("b", 1)] if again[0] == "a2" else []), *([("a", 2)] if again[0] == "b1" else [])])
+        carry_out(one, [("at", 20)])
+        one.checkpoint("op0", 1, 1)
+        one.durable("op0", 1, 1)
+        one.lose("op0", 1)
+        one.start("op0", 2, restored=(1, 1), next_seq=2)
+        carry_out(one, [(again[0][0], int(again[0][1]))], 2)
+        (said,) = mistimed(one)
+        assert said.startswith("its timer fired at 20 ms, and after that it took an event of")
+
+
+def test_a_blank_successor_owes_nothing_to_what_fired_before_it() -> None:
+    one = made([("a", 1), ("b", 1), ("a", 2), ("at", 20)])
+    one.lose("op0", 1)
+    one.start("op0", 2)
+    carry_out(one, IN_TIME, 2)
+    assert mistimed(one) == []
+
+
+def test_what_comes_late_on_its_own_channel_is_waited_for_by_nobody() -> None:
+    one = Made(chain(SumByTime(20)))
+    times = [10, 30, 20, 45]
+    one.note(Offered("a-0", [Event("a-0", number, "k", number, time) for number, time in enumerate(times, 1)]))
+    one.start("op0", 1)
+    carry_out(one, [("a", 1), ("at", 20), ("a", 2), ("a", 3), ("at", 40), ("a", 4)])
+    assert mistimed(one) == []
+
+
+def test_what_is_taken_again_did_not_come_too_late_the_first_time() -> None:
+    one = made([("a", 1), ("b", 1), ("a", 2), ("at", 20), ("b", 1)])
+    assert mistimed(one) == []
+    assert one.case().collation.duplicate_effects.count == 1
