@@ -127,8 +127,8 @@ def _unopened(receiver: str, sender: str) -> str:
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     """As gap recovery, without a bound: a crashed slice may have started blank.
 
-    Each incarnation is still a run over one contiguous interval per channel, in its order, and nothing counts twice;
-    what a receiver passes over without a crash is lost beyond that.
+    Each incarnation is still a run over one contiguous interval per channel, in its order, from a state that inputs
+    gave, and nothing counts twice; what a receiver passes over without a crash is lost beyond that.
     (StreamMine3G, section 2.2.2.)
     """
     collation = case.collation
@@ -149,9 +149,9 @@ def _holds(case: Case) -> str:
 
 def _common(case: Case) -> tuple[Tally, ...]:
     c = case.collation
-    return seen(
-        c.duplicate_effects, c.duplicate_outputs, c.phantoms, c.compensated, c.reordered, c.disordered, c.passed_over
-    )
+    moved = seen(c.compensated, c.left_out)
+    orders = seen(c.reordered, c.disordered)
+    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms) + moved + orders + seen(c.passed_over)
 
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:
@@ -239,5 +239,12 @@ ORACLES = (
         ),
         executes=True,
     ),
-    Oracle(AMNESIA, judge_amnesia, implies=(AT_MOST_ONCE,), ranked=True, anomalies=_ANOMALIES, executes=True),
+    Oracle(
+        AMNESIA,
+        judge_amnesia,
+        implies=(AT_MOST_ONCE,),
+        ranked=True,
+        anomalies=(*_ANOMALIES, Anomaly.UNFAITHFUL_SNAPSHOT),
+        executes=True,
+    ),
 )

@@ -101,7 +101,7 @@ def _state(collation: Collation) -> tuple[Tally, ...]:
     """What shows that an input is not in T exactly once, or that an order was not legal."""
     c = collation
     gone = () if c.incomplete else seen(c.lost_state, c.lost_output)
-    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, *_illegal(c))
+    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, c.left_out, *_illegal(c))
 
 
 def _holds(case: Case) -> str:

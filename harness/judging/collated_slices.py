@@ -177,6 +177,11 @@ class CollatedSlices:
         found = self.reexecution.unfaithful
         return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found))
 
+    @lazily
+    def left_out(self) -> Tally:
+        found = self.reexecution.left_out
+        return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found), "left out of backups")
+
     # Outputs
 
     @lazily

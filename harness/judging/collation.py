@@ -120,6 +120,10 @@ class Collation(Protocol):
         """Checkpoints that do not give back the state that they were taken of."""
 
     @property
+    def left_out(self) -> Tally:
+        """Partial checkpoints that somebody began with, and that leave out some of the state."""
+
+    @property
     def reordered(self) -> Tally:
         """Outputs delivered after a later one of their channel, in their sender's order, other than as a
         repetition."""
@@ -165,6 +169,7 @@ class CollatedQuery(Findings):
     altered: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     compensated: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
+    left_out: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     mistimed: Tally = none_of(Anomaly.REORDERED_OUTPUT)

@@ -19,7 +19,7 @@ from ..protocol.spec import Numbering, SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, PartialTaken, Restored, Started, Taken
 from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
-from .faithfulness import Unfaithful, find_unfaithful
+from .faithfulness import Unfaithful, find_left_out, find_unfaithful
 from .packed import CHUNK, seq_at
 from .processing import close, emissions_of, execute, fire, hop_of
 from .punctuality import Mistimed, unasked, unpunctual
@@ -116,6 +116,8 @@ class Execution:
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
         """The checkpoints that do not give back the state that they were taken of."""
+        self.left_out: list[Unfaithful] = []
+        """The partial checkpoints that somebody began with, and that do not hold what the state did."""
         self.mistimed: list[Mistimed] = []
         """What did not happen when its operator's timers put it."""
         self.found: dict[int, Rerun] = {}
@@ -455,6 +457,9 @@ class Execution:
             ) from error
         cut = rerun.cuts[record.number]
         cut.state = copied(self._backups[rerun.number])
+        if (rerun.number, record.number) in self._begun_from:
+            found = find_left_out(self._operator, record, rerun.state, self._backups[rerun.number])
+            self.left_out += () if found is None else (found,)
 
     def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> bool:
         """Whether a checkpoint gives back its state. The state itself goes on untouched: what snapshot() does to it is
@@ -518,6 +523,8 @@ class Execution:
         rerun.next_seq = record.next_seq
         if rerun.took or twin or cut.known is None or not self._go_along(rerun, *cut.known):
             rerun.held = self._state_at(cut)
+        if self._partial and not twin:
+            self._backups[rerun.number] = copied(rerun.state)
         _go_on_from(rerun, cut)
 
     def _state_at(self, cut: Cut) -> Any:

@@ -63,6 +63,8 @@ class Reexecution:
     """Slice -> (incarnation, number) of its checkpoints that became durable."""
     unfaithful: Sequence[Unfaithful]
     """The checkpoints that do not give back the state that they were taken of."""
+    left_out: Sequence[Unfaithful]
+    """The partial checkpoints that somebody began with, and that do not hold what the state did."""
     mistimed: Sequence[Mistimed]
     """The timers that did not fire where the events put them."""
     epochs: Mapping[str, int]
