@@ -131,9 +131,9 @@ class Machine:
         """Incarnations of neighbours that were replaced."""
         self.coordinators: dict[str, int] = {}
         """Those that it is led by and in touch with -> their incarnation."""
-        self.dropped = 0
-        self.waited = 0
-        """See `Worked`."""
+        self._dropped = 0
+        self._waited = 0
+        """See `Worked`: claims rest on it, so no mechanism says it."""
         self.clock = 0
         """What its node's clock showed when a timer fired last, in milliseconds."""
         self.log: Log | None = None
@@ -482,7 +482,10 @@ class Machine:
             events = message.events
             channel.sender = message.incarnation
             for passes in self._filters:
+                came = events
                 events = passes(channel, events)
+                if len(events) < len(came):
+                    self._dropped += self._known(neighbour, channel, came) - self._known(neighbour, channel, events)
                 if not events:
                     return
             if events[-1].seq > channel.seen:
@@ -498,6 +501,14 @@ class Machine:
             self._silent(channel, message.time)
         elif isinstance(message, Lap):
             self._lapped(neighbour, message)
+
+    def _known(self, up: str, channel: InputChannel, events: list[Event]) -> int:
+        """How many of these may have come before, as far as their numbers say: what is not let pass though it is new is
+        no duplicate."""
+        if not self.spec.numbers_rise[up]:
+            return len(events)
+        seen = channel.seen
+        return sum([event.seq <= seen for event in events])
 
     def _lapped(self, neighbour: str, lap: Lap) -> None:
         raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {neighbour} sent it a lap")
@@ -607,8 +618,8 @@ class Machine:
         """All has been sent. `inputs` says whose end was heard."""
         self.put_on_record(Ended(self.spec.slice_id, self.incarnation, inputs))
         trimmed = 0 if self.log is None else self.log.trimmed
-        if self.dropped or self.waited or trimmed:
-            self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self.dropped, self.waited, trimmed))
+        if self._dropped or self._waited or trimmed:
+            self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self._dropped, self._waited, trimmed))
         if not self.ended:
             self.ended = True
             for to, channel in self.outputs.items():

@@ -236,7 +236,7 @@ class OperatorSlice(Machine):
             if run is None:
                 if self._epoch is not None and self._closes(self._epoch):
                     continue
-                self.waited += not waiting.empty
+                self._waited += not waiting.empty
                 break
             up = self.spec.upstream[run.channel]
             consume(up, self.inputs[up], run.incarnation, run.events, run.ties)

@@ -450,6 +450,20 @@ def test_a_checkpoint_is_not_noted_as_durable_before_its_store_says_so() -> None
         ran(made_of(Wrong(Early)))
 
 
+def test_what_was_at_work_is_not_for_a_mechanism_to_say() -> None:
+    """Else a claim that rests on a filter would hold in a search in which no duplicate ever came."""
+
+    class Boasts(AtWork):
+        def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+            machine: Any = self.machine
+            machine.dropped += 1
+            machine.waited += 1
+            return events
+
+    with pytest.raises(InvalidScheme, match="made of Wrong, failed: AttributeError: .* no attribute 'dropped'"):
+        ran(made_of(Wrong(Boasts)))
+
+
 @pytest.mark.parametrize(
     "record",
     [
