@@ -28,8 +28,8 @@ most and a claim does not say otherwise; on a real clock, by when it would have 
 
 def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     """T = run(input less the gaps); O is the incarnations one after the other, each a run from its restored state
-    over one contiguous interval per channel; nothing twice. A gap is what a crash takes back and what comes until the
-    slice hears again, and no more.
+    over one contiguous interval per channel, with timers of event time where the events put them, all that are due;
+    nothing twice. A gap is what a crash takes back and what comes until the slice hears again, and no more.
 
     What it takes back comes after the newest checkpoint that was durable, and is no more than 2n events: a slice takes
     a checkpoint every n events and never lets a second interval pass while one is not durable. Where a coordinator has
@@ -150,8 +150,8 @@ def _holds(case: Case) -> str:
 def _common(case: Case) -> tuple[Tally, ...]:
     c = case.collation
     moved = seen(c.compensated, c.left_out)
-    orders = seen(c.reordered, c.disordered)
-    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms) + moved + orders + seen(c.passed_over)
+    orders = seen(c.reordered, c.disordered, c.mistimed)
+    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms) + moved + orders + seen(c.passed_over, c.untold)
 
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:

@@ -88,8 +88,14 @@ class Collation(Protocol):
         """Pieces of channels that a receiver passed over without a crash."""
 
     @property
+    def untold(self) -> Tally:
+        """Timers of event time that were due by the end of the input, and never fired. What they would have made is
+        among the lost output."""
+
+    @property
     def duplicate_effects(self) -> Tally:
-        """Inputs that the final state holds more than once, or that one which was replaced did when it was seen."""
+        """Inputs that the final state holds more than once, or that one which was replaced did when it was seen; and
+        epochs that ended more than once for any."""
 
     @property
     def duplicate_outputs(self) -> Tally:
@@ -105,7 +111,7 @@ class Collation(Protocol):
 
     @property
     def phantoms(self) -> Tally:
-        """Outputs and rows of state that no execution of what was taken gives."""
+        """Outputs and rows of state that no execution of what was taken gives, and timers that nobody asked for."""
 
     @property
     def altered(self) -> Tally:
@@ -173,6 +179,7 @@ class CollatedQuery(Findings):
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     mistimed: Tally = none_of(Anomaly.REORDERED_OUTPUT)
+    untold: Tally = none_of(Anomaly.LOST_INPUT)
 
     @property
     def lost_in_order(self) -> tuple[Tally, ...]:

@@ -599,15 +599,15 @@ class Execution:
         """Take events, each of which has to come after the timers that are due before it, and before those that are
         not."""
         for event, derivation in zip(events, derivations, strict=True):
-            self._hold_against(rerun, unpunctual(self._operator, rerun, up, event, derivation))
+            self._hold_against(rerun, unpunctual(self._operator, rerun, up, event, derivation), made_up=False)
             rerun.took.append(derivation)
             rerun.seqs.append(event.seq)
             execute(self._spec, rerun, [event], [derivation], place)
             rerun.come[up] = max(event.time, rerun.come.get(up, -1))
 
-    def _hold_against(self, rerun: Rerun, why: str) -> None:
+    def _hold_against(self, rerun: Rerun, why: str, *, made_up: bool) -> None:
         if why and self.found.get(rerun.number) is rerun:
-            self.mistimed.append(Mistimed(rerun.slice_id, rerun.number, why))
+            self.mistimed.append(Mistimed(rerun.slice_id, rerun.number, why, made_up))
 
     def _close(self, rerun: Rerun, record: Closed) -> None:
         self._leave(rerun)
@@ -622,7 +622,7 @@ class Execution:
             why = "has none" if not self._spec.timed else "had taken nothing"
             self._doubt(f"a timer of {rerun.slice_id}#{rerun.number} fired at {record.at:,} ms, which {why}")
         else:
-            self._hold_against(rerun, unasked(self._operator, rerun, record))
+            self._hold_against(rerun, unasked(self._operator, rerun, record), made_up=True)
             fire(self._spec, rerun, record.at, record.time, record.clock)
             if not record.clock:
                 rerun.fired = max(record.at, rerun.fired)

@@ -460,7 +460,7 @@ def test_what_was_at_work_is_not_for_a_mechanism_to_say() -> None:
             machine.waited += 1
             return events
 
-    with pytest.raises(InvalidScheme, match="made of Wrong, failed: AttributeError: .* no attribute 'dropped'"):
+    with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'dropped'"):
         ran(made_of(Wrong(Boasts)))
 
 
