@@ -146,6 +146,10 @@ class Machine:
         """The highest number of a checkpoint of its slice, as far as it knows."""
         self._durable_now: tuple[int, int] | None = None
         """The checkpoint, or the items, that it is just told to be durable: of which incarnation, and the number."""
+        self._restored: tuple[int, int] | None = None
+        """The checkpoint that it has gone on from since it began, and that nobody has put on record yet."""
+        self._promoted = False
+        """Whether it was promoted, and nobody has put that on record yet."""
         self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
@@ -222,8 +226,9 @@ class Machine:
 
     def note(self, record: Record) -> None:
         """Put on record what a mechanism has done. Raises InvalidScheme for what is no record, for what is not for a
-        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so: what a
-        claim rests on would have been at work by word alone."""
+        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so, one that
+        nobody went on from, or a promotion that was none: what a claim rests on would have been at work by word
+        alone."""
         effect = noted(self.spec.slice_id, record)
         if type(record) not in _OF_MECHANISMS or not self._is_its_own(record):
             raise InvalidScheme(
@@ -235,6 +240,20 @@ class Machine:
                 f"{self.spec.slice_id} notes that checkpoint {record.number} of its incarnation {record.incarnation} "
                 "is durable, and is not being told so: note it in durable(), of the checkpoint that this is called with"
             )
+        if type(record) is Promoted:
+            if not self._promoted:
+                raise InvalidScheme(
+                    f"{self.spec.slice_id} notes that its incarnation {record.incarnation} is promoted, and was not, "
+                    "or has said so: note it once, when promoted() is called or after"
+                )
+            self._promoted = False
+        elif type(record) is Restored:
+            if (record.checkpoint, record.next_seq) != (self._restored, self.seq + 1):
+                raise InvalidScheme(
+                    f"{self.spec.slice_id} notes {record!r}, and has not just gone on from that checkpoint, its next "
+                    f"output being number {self.seq + 1}: note it once, after restore()"
+                )
+            self._restored = None
         self.effects.append(effect)
 
     def _is_its_own(self, record: Record) -> bool:
@@ -329,6 +348,8 @@ class Machine:
         if checkpoint is not None:
             self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
+        # That is said by how it started.
+        self._restored = None
         self.put_on_record(
             Started(self.spec.slice_id, given.incarnation, restored, self.seq + 1, given.replica, given.seed),
         )
@@ -343,6 +364,7 @@ class Machine:
         promoted = self.hooks("promoted")
         if not promoted:
             raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica is promoted, and was")
+        self._promoted = True
         for hook in promoted:
             hook(given)
 

@@ -129,6 +129,7 @@ class OperatorSlice(Machine):
         number = checkpoint.part(NUMBER, int)
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
+        self._restored = checkpoint.id.incarnation, checkpoint.id.number
 
     def snapshot(
         self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False, partial: bool = False
