@@ -198,13 +198,15 @@ class CollatedSlices:
     @lazily
     def lost_output(self) -> Tally:
         lost = _along_with(self._outputs.lost, self._told.never)
-        # Where order does not matter, an execution without failures tells it.
-        return _along_with(lost, list(find_untold(self.reexecution))) if order_matters(self.reexecution) else lost
+        # Where order does not matter, an execution without failures tells it; and so does an output that is missing.
+        if lost.count or not order_matters(self.reexecution):
+            return lost
+        return _along_with(lost, list(find_untold(self.reexecution)))
 
     @lazily
     def untold(self) -> Tally:
         found = () if self.incomplete else list(find_untold(self.reexecution))
-        return tally(Anomaly.LOST_INPUT, len(found), found, "of timers")
+        return tally(Anomaly.LOST_INPUT, len(found), found, "of timers and ends of epochs")
 
     @lazily
     def _told(self) -> ToldByClock:

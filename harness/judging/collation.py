@@ -89,8 +89,8 @@ class Collation(Protocol):
 
     @property
     def untold(self) -> Tally:
-        """Timers of event time that were due by the end of the input, and never fired. What they would have made is
-        among the lost output."""
+        """Timers of event time that were due by the end of the input, and never fired, and epochs that never ended
+        though a later one did. What they would have made is among the lost output."""
 
     @property
     def duplicate_effects(self) -> Tally:

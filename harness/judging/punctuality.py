@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..core.events import Event
@@ -82,7 +83,15 @@ def times_passed(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> 
 
 
 def find_untold(rerun: Reexecution) -> Iterator[Evidence]:
-    """Of those whose states are T, the ones with a timer that was due by the end of the input, and never fired."""
+    """Of those whose states are T, the ones with a timer that was due by the end of the input, and never fired, or with
+    an epoch that has not ended for them, though a later one has."""
+    for slice_id in rerun.epochs:
+        for one in rerun.survivors(slice_id) if slice_id not in rerun.doubtful else ():
+            for (before, _), (epoch, _) in pairwise(one.closings()):
+                if epoch > before + 1:
+                    yield Evidence(
+                        f"epoch {before + 1:,} never ended for it, and {epoch:,} did", f"{slice_id}#{one.number}"
+                    )
     passed = times_passed(rerun.topology, rerun.offered)
     for slice_id in rerun.reruns if passed else ():
         operator = rerun.topology.stages[operator_of(slice_id)].operator

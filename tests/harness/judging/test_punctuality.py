@@ -46,6 +46,14 @@ class Growing(Operator[list[int]]):
         return [("grown", state[0])]
 
 
+class Quiet(Growing):
+    """The same, and says nothing of it."""
+
+    def close(self, upper: int, state: list[int]) -> Iterable[Output]:
+        super().close(upper, state)
+        return ()
+
+
 IN_TIME: list[Step] = [("a", 1), ("b", 1), ("a", 2), ("at", 20), ("a", 3), ("b", 2), ("at", 40), ("b", 3)]
 """The events of `a` are of 10, 20 and 30 ms, those of `b` of 15, 30 and 45; windows are of 20 ms."""
 
@@ -131,6 +139,27 @@ def to_the_end(last: list[str]) -> Made:
     one.deliver("op0", 1, *range(1, 3 + len(last)))
     one.keep("op0", 1)
     return one
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+@pytest.mark.parametrize("guarantee", [PRECISE, EXACTLY_ONCE, AT_LEAST_ONCE, AMNESIA])
+def test_an_epoch_that_is_left_out_loses_what_its_end_makes_of_it(guarantee: str, left_out: bool) -> None:
+    one = Made(chain(Quiet(), sources=("a", "b")), merge=Epochs(20))
+    one.offer("a", 1, 2, 3, every=20)
+    one.offer("b", 4, every=10)
+    one.start("op0", 1)
+    one.take("op0", 1, "a", 1, 1, 1)
+    one.take("op0", 1, "b", 1, 1, 1)
+    for epoch in range(3):
+        if epoch:
+            one.take("op0", 1, "a", 1, epoch + 1, epoch + 1)
+        if epoch != 1 or not left_out:
+            one.note(Closed("op0-0", 1, epoch))
+    one.keep("op0", 1)
+    verdict = one.verdict(guarantee)
+    assert (verdict.status is Status.VIOLATED) is left_out
+    said = [piece.what for tally in verdict.anomalies for piece in tally.sample]
+    assert "epoch 1 never ended for it, and 2 did" in said or not left_out
 
 
 @pytest.mark.parametrize("twice", [False, True])
