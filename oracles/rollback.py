@@ -87,8 +87,7 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     incarnation's are what a legal order of its own gives.
 
     The orders are the recorded ones; an output that they do not give is a phantom. A legal order takes each channel in
-    its own order, and several in that of their merge, and fires timers of event time where the events put them. What
-    is new of one incarnation comes in the order in which it was made.
+    its own order, and several in that of their merge, and fires timers of event time where the events put them.
     """
     return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
@@ -99,13 +98,10 @@ def _illegal(collation: Collation) -> tuple[Tally, ...]:
 
 
 def _state(collation: Collation) -> tuple[Tally, ...]:
-    """What shows that an input is not in T exactly once, that an order was not legal, or that outputs of one
-    incarnation came in none."""
+    """What shows that an input is not in T exactly once, or that an order was not legal."""
     c = collation
     gone = () if c.incomplete else seen(c.lost_state, c.lost_output)
-    found = gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, c.left_out, *_illegal(c))
-    # Where something is wrong already, it often is its consequence.
-    return found or seen(c.out_of_turn)
+    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, c.left_out, *_illegal(c))
 
 
 def _holds(case: Case) -> str:

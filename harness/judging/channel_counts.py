@@ -51,7 +51,6 @@ class ChannelCount:
         self.phantoms: list[tuple[DeliveredRow]] = []
         self.reordered: list[tuple[DeliveredRow]] = []
         self.reordered_repeats: list[tuple[DeliveredRow]] = []
-        self.out_of_turn: list[tuple[DeliveredRow]] = []
         if not _is_as_expected(deliveries, wanted):
             self._count(rerun, deliveries, wanted)
 
@@ -104,10 +103,6 @@ class ChannelCount:
         for number, found in repeats.descending.items():
             reopened = max(0, openings[upstream, number] - 1)
             self.reordered_repeats += [(output,) for output in found[reopened:] if id(output) in again]
-        for number, its in places.items():
-            # Of what it has made twice, nobody knows which of the two came.
-            if len(its) == len(senders[number].channel(sink)[1]):
-                self.out_of_turn += [(output,) for output in repeats.out_of_turn[number] if id(output) not in again]
         self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first, wanted)]
 
 
@@ -136,8 +131,6 @@ class _Repeats:
         self._repeating: dict[int, int] = {}
         """Sender -> the place of what it sent last, if that was not for the first time."""
         self.descending: dict[int, list[DeliveredRow]] = {number: [] for number in self._highest}
-        self.out_of_turn: dict[int, list[DeliveredRow]] = {number: [] for number in self._highest}
-        """Of those, what each had not sent before."""
 
     def hear(self, output: DeliveredRow, place: int) -> None:
         """What was delivered next, and its place in the order of its sender, which has one for each."""
@@ -148,8 +141,6 @@ class _Repeats:
             before = self._highest[number]
             if place > before:
                 self._highest[number] = place
-            else:
-                self.out_of_turn[number].append(output)
             if self._repeating:
                 self._repeating.pop(number, None)
         else:

@@ -67,7 +67,6 @@ class _Outputs:
     phantoms: Tally
     reordered: Tally
     reordered_repeats: Tally
-    out_of_turn: Tally
     made_otherwise: Sequence[tuple[str, Derivation]]
     """Channel and output: of what was taken in an epoch, others were made at its end."""
 
@@ -232,10 +231,6 @@ class CollatedSlices:
     def reordered_repeats(self) -> Tally:
         return self._outputs.reordered_repeats
 
-    @property
-    def out_of_turn(self) -> Tally:
-        return self._outputs.out_of_turn
-
     @lazily
     def phantoms(self) -> Tally:
         made, states = self._outputs.phantoms, self._wrong_states
@@ -271,7 +266,6 @@ class CollatedSlices:
             counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.phantoms, story.phantom, "made of nothing taken"),
             counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered, story.reordered, "of outputs"),
             counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered_repeats, story.reordered, "of repetitions"),
-            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.out_of_turn, story.reordered, "of outputs"),
             made_otherwise,
         )
 

@@ -139,11 +139,6 @@ class Collation(Protocol):
         """Repetitions that came in another order than their sender's."""
 
     @property
-    def out_of_turn(self) -> Tally:
-        """Outputs that were delivered for the first time after a later one of the same incarnation, whatever others
-        have sent."""
-
-    @property
     def disordered(self) -> Tally:
         """Channels that an incarnation did not take in their order."""
 
@@ -181,7 +176,6 @@ class CollatedQuery(Findings):
     compensated: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     left_out: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
-    out_of_turn: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     mistimed: Tally = none_of(Anomaly.REORDERED_OUTPUT)

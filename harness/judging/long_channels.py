@@ -84,7 +84,6 @@ class LongChannelCount:
             orders[number] = places_in(delivered, made.pop())
         self.reordered = self._told(self._reordered(fresh, orders, senders))
         self.reordered_repeats = self._told(self._reordered_repeats(rerun, delivered, orders, again))
-        self.out_of_turn = self._told(self._out_of_turn(fresh, orders, senders))
         self.superseded = self._told(self._superseded(rerun, np.flatnonzero(fresh), should))
 
     def _told(self, places: Numbers) -> Sequence[tuple[DeliveredRow]]:
@@ -139,20 +138,6 @@ class LongChannelCount:
             descending = places[mine <= np.where(repeats, previous, before)]
             reopened = max(0, openings[self._upstream, number] - 1)
             found.append(descending[reopened:][again[descending[reopened:]]])
-        return np.concatenate(found)
-
-    def _out_of_turn(self, fresh: Mask, orders: Mapping[int, Numbers], senders: Mapping[int, Rerun]) -> Numbers:
-        """What a sender sent, as the first who did, after a later one of its own; of who has made something twice,
-        nobody knows which of the two came."""
-        found: list[Numbers] = [np.zeros(0, np.int64)]
-        for number, order in orders.items():
-            places = np.flatnonzero((self._outputs.incarnations == number) & (order != _NOWHERE))
-            mine = order[places]
-            late = places[(mine < _highest_before(mine)) & fresh[places]]
-            if len(late):
-                (made,) = coded(senders[number].channel(self._sink)[1])
-                if (first_of_each(made) == np.arange(len(made))).all():
-                    found.append(late)
         return np.concatenate(found)
 
     def _superseded(self, rerun: Reexecution, fresh: Numbers, should: Sequence[Derivation]) -> Numbers:

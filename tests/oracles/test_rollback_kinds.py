@@ -18,7 +18,6 @@ from streamproof.harness.core.guarantees import (
 )
 from streamproof.harness.core.quantities import Duration, Events
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.records import Kept
 
 
@@ -49,37 +48,6 @@ def test_outputs_again_in_their_order() -> None:
 
 def test_outputs_of_before_the_checkpoint_again_too() -> None:
     assert replayed((1, 2, 3, 4), (5, 6)).verdict(ROLLBACK_REPEATING).status is Status.HOLDS
-
-
-@pytest.mark.parametrize("orders", [((3, 4), (6, 5)), ((6,), (3, 4, 5)), ((3, 4, 6, 5),)])
-@pytest.mark.parametrize("guarantee", [ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT])
-def test_what_is_new_of_one_incarnation_comes_in_its_order_in_every_kind(
-    orders: tuple[tuple[int, ...], ...], guarantee: str
-) -> None:
-    verdict = replayed(*orders).verdict(guarantee)
-    assert [t.anomaly for t in verdict.anomalies] == [Anomaly.REORDERED_OUTPUT]
-    assert "came after a later one" in verdict.anomalies[0].sample[0].what
-
-
-@pytest.mark.parametrize(
-    "claim", [rollback_recovery(divergent=True), rollback_recovery(converges_within=Events(4))], ids=str
-)
-def test_another_incarnation_may_take_what_is_new_in_another_order(claim: Guarantee) -> None:
-    made = Made(chain(Log(), sources=("a", "b")), Numbering.FRESH)
-    made.offer("a", 1, 2)
-    made.offer("b", 3, 4)
-    made.start("op0", 1)
-    for source, seq in (("a", 1), ("b", 1), ("a", 2)):
-        made.take("op0", 1, source, 1, seq, seq)
-    made.deliver("op0", 1, 1)
-    made.lose("op0", 1)
-    made.start("op0", 2, next_seq=101)
-    for source, seq in (("b", 1), ("b", 2), ("a", 1), ("a", 2)):
-        made.take("op0", 2, source, 1, seq, seq)
-    made.deliver("op0", 2, 101, 102, 103, 104)
-    made.keep("op0", 2)
-    assert made.case().collation.out_of_turn.count == 0
-    assert made.verdict(claim).status is Status.HOLDS
 
 
 @pytest.mark.parametrize("orders", [((4, 3), (5, 6)), ((4,), (3,), (5, 6)), ((5, 6), (3, 4)), ((3, 4, 5, 6), (4, 3))])
