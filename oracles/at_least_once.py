@@ -16,12 +16,13 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     lineage has it; for each that it makes an output of, the recorder took that output at least once; where inputs come
     again in another order, it is what that order gives. What belongs to an
     output by the operator's window, and is missing from each copy of it, comes again while it is in the window: what
-    came late is not lost. A checkpoint gives back the state that it was taken of. Decidable only after the end of the
+    came late is not lost. A checkpoint gives back the state that it was taken of, and a partial one that somebody began
+    with leaves out nothing. Decidable only after the end of the
     input and quiescence. UNKNOWN where outputs or rows of state are wrong, since the records do not say then what they
     hold; and where a black box's can stand in the place of what it lacks.
     """
     collation = case.collation
-    found = seen(collation.unfaithful)
+    found = seen(collation.unfaithful, collation.left_out)
     if not collation.doubt and not collation.incomplete:
         found = seen(*collation.lost_in_order) + found
     unclear = neither_lost_nor_doubled(case)

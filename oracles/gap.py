@@ -28,8 +28,8 @@ most and a claim does not say otherwise; on a real clock, by when it would have 
 
 def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     """T = run(input less the gaps); O is the incarnations one after the other, each a run from its restored state
-    over one contiguous interval per channel; nothing twice. A gap is what a crash takes back and what comes until the
-    slice hears again, and no more.
+    over one contiguous interval per channel, with timers of event time where the events put them, all that are due;
+    nothing twice. A gap is what a crash takes back and what comes until the slice hears again, and no more.
 
     What it takes back comes after the newest checkpoint that was durable, and is no more than 2n events: a slice takes
     a checkpoint every n events and never lets a second interval pass while one is not durable. Where a coordinator has
@@ -127,8 +127,8 @@ def _unopened(receiver: str, sender: str) -> str:
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     """As gap recovery, without a bound: a crashed slice may have started blank.
 
-    Each incarnation is still a run over one contiguous interval per channel, in its order, and nothing counts twice;
-    what a receiver passes over without a crash is lost beyond that.
+    Each incarnation is still a run over one contiguous interval per channel, in its order, from a state that inputs
+    gave, and nothing counts twice; what a receiver passes over without a crash is lost beyond that.
     (StreamMine3G, section 2.2.2.)
     """
     collation = case.collation
@@ -149,9 +149,9 @@ def _holds(case: Case) -> str:
 
 def _common(case: Case) -> tuple[Tally, ...]:
     c = case.collation
-    return seen(
-        c.duplicate_effects, c.duplicate_outputs, c.phantoms, c.compensated, c.reordered, c.disordered, c.passed_over
-    )
+    moved = seen(c.compensated, c.left_out)
+    orders = seen(c.reordered, c.disordered, c.mistimed)
+    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms) + moved + orders + seen(c.passed_over, c.untold)
 
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:
@@ -239,5 +239,12 @@ ORACLES = (
         ),
         executes=True,
     ),
-    Oracle(AMNESIA, judge_amnesia, implies=(AT_MOST_ONCE,), ranked=True, anomalies=_ANOMALIES, executes=True),
+    Oracle(
+        AMNESIA,
+        judge_amnesia,
+        implies=(AT_MOST_ONCE,),
+        ranked=True,
+        anomalies=(*_ANOMALIES, Anomaly.UNFAITHFUL_SNAPSHOT),
+        executes=True,
+    ),
 )

@@ -28,7 +28,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     another; T is what pi gives; and wherever an incarnation of a slice with state is gone after something that it took
     had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order, or,
     where that is declared to be free within an epoch, in the same epoch. It is
-    legal: every incarnation takes each channel in its own order and without holes, and several in that of their merge.
+    legal: every incarnation takes each channel in its own order and without holes, and several in that of their merge;
+    and a timer of event time fires when the operator asks for it, after all events up to then and before any later.
     run(pi) is executed from the beginning, and restores nothing.
     (StreamMine3G, section 2.2.2.) A black box does not say its order: UNKNOWN, unless it differs from the runs
     without failures.
@@ -47,7 +48,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 def _wrong(collation: Collation) -> tuple[Tally, ...]:
     """What shows beyond effects that the failure was not masked."""
     c = collation
-    return seen(c.duplicate_outputs, c.superseded_outputs, c.reordered, c.disordered, c.unmerged, c.passed_over)
+    orders = seen(c.reordered, c.disordered, c.unmerged, c.mistimed)
+    return seen(c.duplicate_outputs, c.superseded_outputs) + orders + seen(c.passed_over)
 
 
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:

@@ -34,7 +34,8 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     Outputs of one input that were delivered more than once have the same content each time, and come in the same order
     each time; none is missing, none is of an order that was given up, and every one is what re-execution of the
     recorded order gives, from the beginning. That order is legal: each channel in its own, several in that of their
-    merge. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
+    merge, and timers of event time where the events put them. (StreamMine3G, section 2.2.2; repeating as in Hwang et
+    al. 2005.)
     """
     c = case.collation
     found = effects(c) + seen(
@@ -86,21 +87,21 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     incarnation's are what a legal order of its own gives.
 
     The orders are the recorded ones; an output that they do not give is a phantom. A legal order takes each channel in
-    its own order, and several in that of their merge.
+    its own order, and several in that of their merge, and fires timers of event time where the events put them.
     """
     return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
 
 def _illegal(collation: Collation) -> tuple[Tally, ...]:
     """What no legal order of inputs shows."""
-    return collation.disordered, collation.unmerged
+    return collation.disordered, collation.unmerged, collation.mistimed
 
 
 def _state(collation: Collation) -> tuple[Tally, ...]:
     """What shows that an input is not in T exactly once, or that an order was not legal."""
     c = collation
     gone = () if c.incomplete else seen(c.lost_state, c.lost_output)
-    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, *_illegal(c))
+    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, c.left_out, *_illegal(c))
 
 
 def _holds(case: Case) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -119,7 +120,7 @@ class Draw(RandomOperator[list[int]]):
         return [(event.key, drawn)]
 
 
-def chain(*operators: Operator[object], sources: Sequence[str] = ("a",)) -> Topology:
+def chain(*operators: Operator[Any], sources: Sequence[str] = ("a",)) -> Topology:
     """The sources all feed the first operator; each feeds the next: op0, op1, ...; the last feeds the sink."""
     names = [f"op{number}" for number in range(len(operators))]
     edges = [Edge(source, names[0]) for source in sources]

@@ -7,7 +7,7 @@ states hold, what channels delivered, what outputs were made of, in which orders
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,18 @@ from .long_lineages import compared
 from .made import derivations_of, is_long
 from .ordering import as_ordered, find_unmerged, in_its_order, order_matters
 from .proven_faults import Faults
+from .punctuality import Mistimed, find_untold
 from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
 from .slice_story import SliceStory
-from .state_counts import compensations, doubled_in_passing, other_states, still_needed, wrong_states
+from .state_counts import (
+    compensations,
+    doubled_in_passing,
+    ended_twice,
+    other_states,
+    still_needed,
+    wrong_states,
+)
 from .told_by_clock import ToldByClock, find_told, why_not_followed
 
 if TYPE_CHECKING:
@@ -134,7 +142,9 @@ class CollatedSlices:
 
     @lazily
     def duplicate_effects(self) -> Tally:
-        return _along_with(self._states.doubled, self._told.twice)
+        doubled = _along_with(self._states.doubled, self._told.twice)
+        # With inputs that came twice, their epochs have, too.
+        return doubled if doubled.count else _along_with(doubled, list(ended_twice(self.reexecution)))
 
     @lazily
     def _states(self) -> _States:
@@ -177,11 +187,25 @@ class CollatedSlices:
         found = self.reexecution.unfaithful
         return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found))
 
+    @lazily
+    def left_out(self) -> Tally:
+        found = self.reexecution.left_out
+        return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found), "left out of backups")
+
     # Outputs
 
     @lazily
     def lost_output(self) -> Tally:
-        return _along_with(self._outputs.lost, self._told.never)
+        lost = _along_with(self._outputs.lost, self._told.never)
+        # Where order does not matter, an execution without failures tells it; and so does an output that is missing.
+        if lost.count or not order_matters(self.reexecution):
+            return lost
+        return _along_with(lost, list(find_untold(self.reexecution)))
+
+    @lazily
+    def untold(self) -> Tally:
+        found = () if self.incomplete else list(find_untold(self.reexecution))
+        return tally(Anomaly.LOST_INPUT, len(found), found, "of timers and ends of epochs")
 
     @lazily
     def _told(self) -> ToldByClock:
@@ -210,7 +234,8 @@ class CollatedSlices:
     @lazily
     def phantoms(self) -> Tally:
         made, states = self._outputs.phantoms, self._wrong_states
-        return tally(made.anomaly, made.count + len(states), (*states, *made.sample), made.of)
+        made_up = [one.evidence for one in self._mistimed if one.made_up]
+        return tally(made.anomaly, made.count + len(states) + len(made_up), (*states, *made_up, *made.sample), made.of)
 
     @lazily
     def _outputs(self) -> _Outputs:
@@ -322,6 +347,15 @@ class CollatedSlices:
     def unmerged(self) -> Tally:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found, "taken out of the order of their merge")
+
+    @lazily
+    def mistimed(self) -> Tally:
+        found = [one.evidence for one in self._mistimed if not one.made_up]
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), found, "of timers")
+
+    @property
+    def _mistimed(self) -> Iterator[Mistimed]:
+        return (one for one in self.reexecution.mistimed if one.slice_id not in self.reexecution.doubtful)
 
 
 class _InItsOrder(CollatedSlices):

@@ -88,8 +88,14 @@ class Collation(Protocol):
         """Pieces of channels that a receiver passed over without a crash."""
 
     @property
+    def untold(self) -> Tally:
+        """Timers of event time that were due by the end of the input, and never fired, and epochs that never ended
+        though a later one did. What they would have made is among the lost output."""
+
+    @property
     def duplicate_effects(self) -> Tally:
-        """Inputs that the final state holds more than once, or that one which was replaced did when it was seen."""
+        """Inputs that the final state holds more than once, or that one which was replaced did when it was seen; and
+        epochs that ended more than once for any."""
 
     @property
     def duplicate_outputs(self) -> Tally:
@@ -105,7 +111,7 @@ class Collation(Protocol):
 
     @property
     def phantoms(self) -> Tally:
-        """Outputs and rows of state that no execution of what was taken gives."""
+        """Outputs and rows of state that no execution of what was taken gives, and timers that nobody asked for."""
 
     @property
     def altered(self) -> Tally:
@@ -118,6 +124,10 @@ class Collation(Protocol):
     @property
     def unfaithful(self) -> Tally:
         """Checkpoints that do not give back the state that they were taken of."""
+
+    @property
+    def left_out(self) -> Tally:
+        """Partial checkpoints that somebody began with, and that leave out some of the state."""
 
     @property
     def reordered(self) -> Tally:
@@ -135,6 +145,10 @@ class Collation(Protocol):
     @property
     def unmerged(self) -> Tally:
         """Incarnations that did not take their channels in the order of their merge."""
+
+    @property
+    def mistimed(self) -> Tally:
+        """Timers of event time that did not fire after all events up to their time and before any later one."""
 
 
 def seen(*tallies: Tally) -> tuple[Tally, ...]:
@@ -161,8 +175,11 @@ class CollatedQuery(Findings):
     altered: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     compensated: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
+    left_out: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
+    mistimed: Tally = none_of(Anomaly.REORDERED_OUTPUT)
+    untold: Tally = none_of(Anomaly.LOST_INPUT)
 
     @property
     def lost_in_order(self) -> tuple[Tally, ...]:

@@ -19,9 +19,10 @@ from ..protocol.spec import Numbering, SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, PartialTaken, Restored, Started, Taken
 from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
-from .faithfulness import Unfaithful, find_unfaithful
+from .faithfulness import Unfaithful, find_left_out, find_unfaithful
 from .packed import CHUNK, seq_at
 from .processing import close, emissions_of, execute, fire, hop_of
+from .punctuality import Mistimed, unasked, unpunctual
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
 if TYPE_CHECKING:
@@ -115,6 +116,10 @@ class Execution:
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
         """The checkpoints that do not give back the state that they were taken of."""
+        self.left_out: list[Unfaithful] = []
+        """The partial checkpoints that somebody began with, and that do not hold what the state did."""
+        self.mistimed: list[Mistimed] = []
+        """What did not happen when its operator's timers put it."""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
         if spec.cycle:
@@ -418,6 +423,8 @@ class Execution:
             last=rerun.last,
             since=rerun.since,
             window=tuple(rerun.window),
+            come=dict(rerun.come),
+            fired=rerun.fired,
         )
         rerun.cuts[record.number] = cut
         if rerun.state is None:
@@ -450,6 +457,9 @@ class Execution:
             ) from error
         cut = rerun.cuts[record.number]
         cut.state = copied(self._backups[rerun.number])
+        if (rerun.number, record.number) in self._begun_from:
+            found = find_left_out(self._operator, record, rerun.state, self._backups[rerun.number])
+            self.left_out += () if found is None else (found,)
 
     def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> bool:
         """Whether a checkpoint gives back its state. The state itself goes on untouched: what snapshot() does to it is
@@ -513,6 +523,8 @@ class Execution:
         rerun.next_seq = record.next_seq
         if rerun.took or twin or cut.known is None or not self._go_along(rerun, *cut.known):
             rerun.held = self._state_at(cut)
+        if self._partial and not twin:
+            self._backups[rerun.number] = copied(rerun.state)
         _go_on_from(rerun, cut)
 
     def _state_at(self, cut: Cut) -> Any:
@@ -571,12 +583,31 @@ class Execution:
             self._remember(rerun, events)
         if self._in_columns:
             rerun.as_rows()
-        rerun.took.extend(derivations)
-        rerun.seqs.extend([event.seq for event in events])
         place = self._spec.upstream.index(record.upstream) if events else 0
-        execute(self._spec, rerun, events, derivations, place)
+        if self._operator.by_event_time:
+            self._take_in_time(rerun, record.upstream, events, derivations, place)
+        else:
+            rerun.took.extend(derivations)
+            rerun.seqs.extend([event.seq for event in events])
+            execute(self._spec, rerun, events, derivations, place)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
+
+    def _take_in_time(
+        self, rerun: Rerun, up: str, events: Sequence[Event], derivations: Sequence[Derivation], place: int
+    ) -> None:
+        """Take events, each of which has to come after the timers that are due before it, and before those that are
+        not."""
+        for event, derivation in zip(events, derivations, strict=True):
+            self._hold_against(rerun, unpunctual(self._operator, rerun, up, event, derivation), made_up=False)
+            rerun.took.append(derivation)
+            rerun.seqs.append(event.seq)
+            execute(self._spec, rerun, [event], [derivation], place)
+            rerun.come[up] = max(event.time, rerun.come.get(up, -1))
+
+    def _hold_against(self, rerun: Rerun, why: str, *, made_up: bool) -> None:
+        if why and self.found.get(rerun.number) is rerun:
+            self.mistimed.append(Mistimed(rerun.slice_id, rerun.number, why, made_up))
 
     def _close(self, rerun: Rerun, record: Closed) -> None:
         self._leave(rerun)
@@ -591,7 +622,10 @@ class Execution:
             why = "has none" if not self._spec.timed else "had taken nothing"
             self._doubt(f"a timer of {rerun.slice_id}#{rerun.number} fired at {record.at:,} ms, which {why}")
         else:
+            self._hold_against(rerun, unasked(self._operator, rerun, record), made_up=True)
             fire(self._spec, rerun, record.at, record.time, record.clock)
+            if not record.clock:
+                rerun.fired = max(record.at, rerun.fired)
 
     def _compensate(self, rerun: Rerun, record: Compensated) -> None:
         try:
@@ -709,6 +743,7 @@ _DOING = frozenset({Taken, Closed, Fired})
 def _go_on_from(rerun: Rerun, cut: Cut) -> None:
     """With what timers know."""
     rerun.last, rerun.since, rerun.window = cut.last, cut.since, list(cut.window)
+    rerun.come, rerun.fired = dict(cut.come), cut.fired
 
 
 def _unannounced(slice_id: str, number: int) -> Started:

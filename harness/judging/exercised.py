@@ -14,6 +14,7 @@ from itertools import chain
 from ..recording.history import History, in_tables
 from ..recording.records import (
     Adopted,
+    Changed,
     CheckpointDurable,
     Delivered,
     InSync,
@@ -95,6 +96,8 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     in_sync: dict[tuple[str, int], int] = {}
     promoted: set[tuple[str, int]] = set()
     taken_over: list[tuple[str, int]] = []
+    changed: set[tuple[str, int]] = set()
+    adopted: list[tuple[str, int]] = []
     for stamped in history.of(*_TELLING):
         record = stamped.record
         if type(record) is CheckpointDurable:
@@ -119,7 +122,11 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
         elif type(record) is Refused:
             counts[Activity.FENCE] += 1
         elif type(record) is Adopted:
-            counts[Activity.CHANGE] += 1
+            adopted.append((record.slice, record.number))
+        elif type(record) is Changed:
+            changed.add((record.member, record.number))
+    # What no coordinator has changed, nobody goes by.
+    counts[Activity.CHANGE] = sum(one in changed for one in adopted)
     counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in sync with one another.
     counts[Activity.RESTORE] += sum(
@@ -136,7 +143,7 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     return counts
 
 
-_TELLING = (CheckpointDurable, Opened, Started, Restored, Promoted, InSync, Worked, Refused, Adopted)
+_TELLING = (CheckpointDurable, Opened, Started, Restored, Promoted, InSync, Worked, Refused, Adopted, Changed)
 """The fewest of the records. What was offered, taken and delivered is read where there was something to be replayed."""
 
 

@@ -16,6 +16,7 @@ from ..protocol.spec import SliceSpec
 from .execution import made_by_hand
 from .made import all_of, derivations_of, events_of, made_of, same_order
 from .processing import blank_rerun, close, execute, execute_in_time, offer
+from .punctuality import times_passed
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 
@@ -56,7 +57,7 @@ def expect(
     """Those that are not."""
     taken: dict[str, Mapping[Derivation, Event]] = {}
     channels: dict[str, Mapping[Derivation, Event]] = {}
-    passed = _times_passed(specs, offered)
+    passed = times_passed(specs[0].topology, offered)
     for spec in _with_cycles_executed(specs, reruns):
         if spec.role is Role.SOURCE:
             source = None if known is None else known.sources[spec.slice_id]
@@ -94,21 +95,6 @@ def expect(
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
-
-
-def _times_passed(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> dict[str, int]:
-    """Slice -> the time of the latest event that the sources which feed it have offered. Empty where nobody has timers
-    of event time: then nobody asks."""
-    stages = specs[0].topology.stages
-    if not any(stage.operator.by_event_time for stage in stages.values()):
-        return {}
-    passed = {name: max((event.time for event in events), default=-1) for name, events in offered.items()}
-    upstream = {spec.slice_id: spec.upstream for spec in specs if spec.role is not Role.SOURCE}
-    for group in specs[0].topology.groups:
-        for one in group:
-            if one in upstream:
-                passed[one] = max((passed.get(up, -1) for up in upstream[one]), default=-1)
-    return passed
 
 
 def _with_cycles_executed(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> Iterator[SliceSpec]:

@@ -213,7 +213,7 @@ def effects(collation: Collation) -> tuple[Tally, ...]:
     c = collation
     # What is missing counts, and is looked for, only once the run has come to its end.
     gone = () if c.incomplete else seen(c.lost_state, c.lost_output, c.lacking, c.altered)
-    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful)
+    return gone + seen(c.duplicate_effects, c.phantoms, c.compensated, c.unfaithful, c.left_out)
 
 
 def neither_lost_nor_doubled(case: Case) -> Reason | None:

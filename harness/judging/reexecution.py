@@ -25,6 +25,7 @@ from ..recording.records import Changed, Closed, Fired, Started, Taken
 from .execution import Book, BookEntry
 from .faithfulness import Unfaithful
 from .made import is_long
+from .punctuality import Mistimed
 from .reruns import Deliveries, Derivation, Intake, Opening, Rerun, Stretch
 
 
@@ -62,6 +63,10 @@ class Reexecution:
     """Slice -> (incarnation, number) of its checkpoints that became durable."""
     unfaithful: Sequence[Unfaithful]
     """The checkpoints that do not give back the state that they were taken of."""
+    left_out: Sequence[Unfaithful]
+    """The partial checkpoints that somebody began with, and that do not hold what the state did."""
+    mistimed: Sequence[Mistimed]
+    """The timers that did not fire where the events put them."""
     epochs: Mapping[str, int]
     """Slice that knows epochs -> how many milliseconds of event time each has."""
     changes: Mapping[str, Sequence[Changed]] = field(default_factory=dict)

@@ -37,6 +37,7 @@ from .known_incarnations import KnownIncarnation
 from .made import events_of, is_long
 from .packed import Packed, packed_events, packed_numbers
 from .processing import offer
+from .punctuality import Mistimed
 from .reexecution import Reexecution
 from .reruns import Opening, Rerun
 
@@ -50,6 +51,8 @@ class _Found:
     """Of incarnations that did the same as another which that is, so that it does not matter whose copy somebody
     took."""
     unfaithful: Sequence[Unfaithful] = ()
+    left_out: Sequence[Unfaithful] = ()
+    mistimed: Sequence[Mistimed] = ()
 
 
 _Given = Book | Packed[Event]
@@ -143,6 +146,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     reruns: dict[str, dict[int, Rerun]] = {}
     same_as: dict[str, dict[int, int]] = {}
     unfaithful: list[Unfaithful] = []
+    left_out: list[Unfaithful] = []
+    mistimed: list[Mistimed] = []
     spec_of = {spec.slice_id: spec for spec in specs}
     for group in topology.groups:
         spec = spec_of[group[0]]
@@ -154,6 +159,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
             for one, execution in together.items():
                 same_as[one] = execution.same_as
                 unfaithful += execution.unfaithful
+                left_out += execution.left_out
+                mistimed += execution.mistimed
                 if execution.unexplained:
                     unexplained.setdefault(one, execution.unexplained)
             continue
@@ -166,7 +173,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 found = _Found({1: offer(spec, recall.as_known(name, offered[name]))})
             else:
                 execution = Execution(spec, given, reruns, recall.longest.get(name))  # type: ignore[arg-type]
-                found = _Found(execution.found, execution.same_as, execution.unfaithful)
+                found = _Found(
+                    execution.found, execution.same_as, execution.unfaithful, execution.left_out, execution.mistimed
+                )
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
                 else:
@@ -175,6 +184,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 recall.keep(name, given, upstream, found)
         reruns[name], same_as[name] = found.reruns, found.same_as
         unfaithful += found.unfaithful
+        left_out += found.left_out
+        mistimed += found.mistimed
 
     operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
     for name, states in kept.items():
@@ -202,6 +213,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         times,
         {name: frozenset(known) for name, known in durable.items()},
         unfaithful,
+        left_out,
+        mistimed,
         {s.slice_id: s.epoch for s in specs if s.epoch is not None},
         in_order(changes),
     )

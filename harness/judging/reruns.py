@@ -151,6 +151,10 @@ class Cut:
     """How many outputs timers had made since."""
     window: tuple[tuple[Derivation, str], ...] = ()
     """What it had taken since a timer fired, and under which keys."""
+    come: Mapping[str, int] = field(default_factory=dict)
+    """How far event time had come on each channel, by what its state holds, where there are timers."""
+    fired: int = -1
+    """The event time at which a timer had fired last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,8 @@ class Rerun:
     last: Derivation | None = None
     since: int = 0
     window: list[tuple[Derivation, str]] = field(default_factory=list)
+    come: dict[str, int] = field(default_factory=dict)
+    fired: int = -1
     """As in a cut."""
     told: dict[Derivation, tuple[Window, tuple[Derivation, ...]]] = field(default_factory=dict)
     """Output that a timer made -> the window that it ends, and the inputs in that which it tells of: those of its key,

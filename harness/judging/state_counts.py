@@ -36,6 +36,16 @@ def doubled_in_passing(rerun: Reexecution, slice_id: str) -> Iterator[tuple[Reru
     yield from (entry for derivation, entry in found.items() if all(seen[derivation] < 2 for seen in final))
 
 
+def ended_twice(rerun: Reexecution) -> Iterator[Evidence]:
+    """Epochs that have ended for a state more than once: what it makes of their inputs then, it has made of them
+    twice."""
+    for slice_id in rerun.epochs:
+        for one in rerun.reruns[slice_id].values() if slice_id not in rerun.doubtful else ():
+            for epoch, count in Counter(epoch for epoch, _ in one.closings()).items():
+                if count > 1:
+                    yield Evidence(f"epoch {epoch:,} ended {count:,} times for it", f"{slice_id}#{one.number}")
+
+
 def still_needed(
     rerun: Reexecution, slice_id: str, missing: Sequence[Derivation], should: Mapping[Derivation, Event]
 ) -> Sequence[Derivation]:

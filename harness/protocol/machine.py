@@ -131,9 +131,9 @@ class Machine:
         """Incarnations of neighbours that were replaced."""
         self.coordinators: dict[str, int] = {}
         """Those that it is led by and in touch with -> their incarnation."""
-        self.dropped = 0
-        self.waited = 0
-        """See `Worked`."""
+        self._dropped = 0
+        self._waited = 0
+        """See `Worked`: claims rest on it, so no mechanism says it."""
         self.clock = 0
         """What its node's clock showed when a timer fired last, in milliseconds."""
         self.log: Log | None = None
@@ -146,6 +146,10 @@ class Machine:
         """The highest number of a checkpoint of its slice, as far as it knows."""
         self._durable_now: tuple[int, int] | None = None
         """The checkpoint, or the items, that it is just told to be durable: of which incarnation, and the number."""
+        self._restored: tuple[int, int] | None = None
+        """The checkpoint that it has gone on from since it began, and that nobody has put on record yet."""
+        self._promoted = False
+        """Whether it was promoted, and nobody has put that on record yet."""
         self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
@@ -223,8 +227,9 @@ class Machine:
 
     def note(self, record: Record) -> None:
         """Put on record what a mechanism has done. Raises InvalidScheme for what is no record, for what is not for a
-        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so: what a
-        claim rests on would have been at work by word alone."""
+        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so, one that
+        nobody went on from, or a promotion that was none: what a claim rests on would have been at work by word
+        alone."""
         effect = noted(self.spec.slice_id, record)
         if type(record) not in _OF_MECHANISMS or not self._is_its_own(record):
             raise InvalidScheme(
@@ -236,6 +241,20 @@ class Machine:
                 f"{self.spec.slice_id} notes that checkpoint {record.number} of its incarnation {record.incarnation} "
                 "is durable, and is not being told so: note it in durable(), of the checkpoint that this is called with"
             )
+        if type(record) is Promoted:
+            if not self._promoted:
+                raise InvalidScheme(
+                    f"{self.spec.slice_id} notes that its incarnation {record.incarnation} is promoted, and was not, "
+                    "or has said so: note it once, when promoted() is called or after"
+                )
+            self._promoted = False
+        elif type(record) is Restored:
+            if (record.checkpoint, record.next_seq) != (self._restored, self.seq + 1):
+                raise InvalidScheme(
+                    f"{self.spec.slice_id} notes {record!r}, and has not just gone on from that checkpoint, its next "
+                    f"output being number {self.seq + 1}: note it once, after restore()"
+                )
+            self._restored = None
         self.effects.append(effect)
 
     def _is_its_own(self, record: Record) -> bool:
@@ -330,6 +349,8 @@ class Machine:
         if checkpoint is not None:
             self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
+        # That is said by how it started.
+        self._restored = None
         self.put_on_record(
             Started(self.spec.slice_id, given.incarnation, restored, self.seq + 1, given.replica, given.seed),
         )
@@ -344,6 +365,7 @@ class Machine:
         promoted = self.hooks("promoted")
         if not promoted:
             raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica is promoted, and was")
+        self._promoted = True
         for hook in promoted:
             hook(given)
 
@@ -495,7 +517,10 @@ class Machine:
             events = message.events
             channel.sender = message.incarnation
             for passes in self._filters:
+                came = events
                 events = passes(channel, events)
+                if len(events) < len(came):
+                    self._dropped += self._known(neighbour, channel, came) - self._known(neighbour, channel, events)
                 if not events:
                     return
             if events[-1].seq > channel.seen:
@@ -511,6 +536,14 @@ class Machine:
             self._silent(channel, message.time)
         elif isinstance(message, Lap):
             self._lapped(neighbour, message)
+
+    def _known(self, up: str, channel: InputChannel, events: list[Event]) -> int:
+        """How many of these may have come before, as far as their numbers say: what is not let pass though it is new is
+        no duplicate."""
+        if not self.spec.numbers_rise[up]:
+            return len(events)
+        seen = channel.seen
+        return sum([event.seq <= seen for event in events])
 
     def _lapped(self, neighbour: str, lap: Lap) -> None:
         raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {neighbour} sent it a lap")
@@ -620,8 +653,8 @@ class Machine:
         """All has been sent. `inputs` says whose end was heard."""
         self.put_on_record(Ended(self.spec.slice_id, self.incarnation, inputs))
         trimmed = 0 if self.log is None else self.log.trimmed
-        if self.dropped or self.waited or trimmed:
-            self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self.dropped, self.waited, trimmed))
+        if self._dropped or self._waited or trimmed:
+            self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self._dropped, self._waited, trimmed))
         if not self.ended:
             self.ended = True
             for to, channel in self.outputs.items():

@@ -282,7 +282,8 @@ class Log:
 
     @property
     def trimmed(self) -> int:
-        """Batches that were dropped because all had acknowledged them."""
+        """Batches that were dropped because all had acknowledged them. Taken at the log's word: what it keeps is its
+        own, and nobody else sees what it forgets."""
         raise NotImplementedError
 
     def kept(self) -> Mapping[str, Sequence[int]]:

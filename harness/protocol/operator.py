@@ -129,6 +129,7 @@ class OperatorSlice(Machine):
         number = checkpoint.part(NUMBER, int)
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
+        self._restored = checkpoint.id.incarnation, checkpoint.id.number
 
     def snapshot(
         self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False, partial: bool = False
@@ -212,7 +213,12 @@ class OperatorSlice(Machine):
 
     @property
     def progress(self) -> int:
-        return self.waiting.progress
+        over = self.waiting.progress
+        return over if self._timing is None else self._timing.told_by(self._come_to(over), over)
+
+    def _come_to(self, over: int) -> int:
+        """How far event time has come, where nothing up to `over` is still to be taken."""
+        return self.final if over == ALWAYS else over
 
     def work(self) -> None:
         """Take whatever can be taken."""
@@ -231,13 +237,13 @@ class OperatorSlice(Machine):
             if run is None:
                 if self._epoch is not None and self._closes(self._epoch):
                     continue
-                self.waited += not waiting.empty
+                self._waited += not waiting.empty
                 break
             up = self.spec.upstream[run.channel]
             consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
         if self.working:
             if timing is not None:
-                timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
+                timing.pass_to(self._come_to(waiting.progress))
             for rested in self._rested:
                 rested()
             self.find_end()

@@ -77,6 +77,12 @@ class Timing:
             with user_code(name, f"on_time() at {due} ms"):
                 machine.give(operator.on_time(due, machine.state), due)
 
+    def told_by(self, time: int, over: int) -> int:
+        """Up to when nothing more is emitted, where event time has come to `time` and nothing up to `over` is still to
+        be taken: what a timer makes which is due by then, and has to wait, is still to come."""
+        due = _asked(self._machine.spec.slice_id, self._operator.due, self._machine.state)
+        return over if due is None or due > time else due - 1
+
     def tick(self, _: Tick) -> None:
         machine, name = self._machine, self._machine.spec.slice_id
         self._due = False

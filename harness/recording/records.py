@@ -163,7 +163,7 @@ class Worked(msgspec.Struct, frozen=True, tag="worked", array_like=True):
     slice: str
     incarnation: Natural
     dropped: Natural
-    """Events that its duplicate filter dropped."""
+    """Events that had come before, as far as their numbers say, and that its filters did not let pass again."""
     waited: Natural
     """Times that its merge held what had come in, since another channel could bring what comes before it."""
     trimmed: Natural

@@ -235,7 +235,6 @@ class ApproximateBackups(AtWork):
         fresh = self.numbers.unseen(channel, events)
         first = self.number + 1
         self.number += len(fresh)
-        self.machine.dropped += len(events) - len(fresh)
         numbers: Sequence[int] = range(first, self.number + 1)
         if len(fresh) < len(events):
             known = {event.seq: number for event, number in zip(fresh, numbers, strict=True)}

@@ -111,9 +111,7 @@ class _Receipt(AtWork):
         machine = self.machine
         up = machine.spec.upstream[channel.place]
         machine.send(up, channel.sender, Received(machine.incarnation, events[-1].seq))
-        fresh = self._seen.unseen(channel, events)
-        machine.dropped += len(events) - len(fresh)
-        return fresh
+        return self._seen.unseen(channel, events)
 
     def _settled(self, peer: str, message: Settled) -> None:
         self._seen.settle(self.machine.inputs[peer].place, message.incarnation, message.upto)

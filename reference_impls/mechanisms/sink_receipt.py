@@ -51,7 +51,6 @@ class Receiving(InTransactions):
         machine = self.machine
         self._came[machine.spec.upstream[channel.place]] = (channel.sender, events[-1].seq)
         fresh = self._seen.unseen(channel, events)
-        machine.dropped += len(events) - len(fresh)
         if not fresh and self._pending is None:
             self.acknowledge()
         return fresh

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -12,13 +12,18 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.recording.history import History
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -87,6 +92,33 @@ def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, res
     assert subject.mechanisms(JUDGES) == rests_on
     found = at_work(subject, CRASH) | at_work(subject, crash("relay-0").after(events(30)))
     assert found >= rests_on
+
+
+@dataclass(frozen=True)
+class Twice(Mechanism):
+    """Lets every batch pass in another list, without its first event where it is told so."""
+
+    sheds: bool
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Twice(machine, self.sheds)
+
+
+class _Twice(AtWork):
+    def __init__(self, machine: Machine, sheds: bool) -> None:
+        super().__init__(machine)
+        self._from = int(sheds)
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        return events[self._from :]
+
+
+@pytest.mark.parametrize("sheds", [False, True])
+def test_only_what_had_come_before_is_a_duplicate_that_was_dropped(sheds: bool) -> None:
+    """Who sheds what is new loses it, and has dropped no duplicate."""
+    base = amnesia(trace())
+    operators = replace(base.setups[Role.OPERATOR], mechanisms=(Twice(sheds),))
+    assert M.FILTER not in at_work(replace(base, setups={**base.setups, Role.OPERATOR: operators}))
 
 
 def test_what_a_source_sends_again_is_a_replay() -> None:

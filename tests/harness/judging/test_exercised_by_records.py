@@ -8,6 +8,8 @@ from streamproof.harness.core.events import Event
 from streamproof.harness.judging.exercised import Activity, SubjectShape, exercised, killed_somebody
 from streamproof.harness.recording.history import Bite, FaultStruck, History, Placed, Stamp
 from streamproof.harness.recording.records import (
+    Adopted,
+    Changed,
     CheckpointDurable,
     InSync,
     Offered,
@@ -52,6 +54,10 @@ def opened(after: int, next_seq: int, sender: int = 1, receiver: int = 1) -> Ope
         (M.FILTER, 7, [Worked("a-0", 1, 2, 0, 0), Worked("a-0", 1, 3, 0, 0), Worked("a-0", 2, 4, 0, 0)]),
         (M.MERGE, 3, [Worked("a-0", 1, 0, 3, 0)]),
         (M.TRIM, 4, [Worked("a-0", 1, 0, 0, 4)]),
+        (M.CHANGE, 1, [Adopted("a-0", 1, 1, 8), Changed("adjuster", 1, "a-0", 1, 8, {})]),
+        # Of another slice, or nobody's.
+        (M.CHANGE, 0, [Adopted("a-0", 1, 1, 8), Changed("adjuster", 1, "b-0", 1, 8, {})]),
+        (M.CHANGE, 0, [Adopted("a-0", 1, 2, 8), Changed("adjuster", 1, "a-0", 1, 8, {})]),
         # Of a connection that was opened later than the first ones: what had been made before it.
         (M.REPLAY, 1, [opened(0, 6, receiver=3), taken(5, 6, receiver=3)]),
         (M.REPLAY, 0, [opened(0, 6, receiver=3), taken(6, 7, receiver=3)]),

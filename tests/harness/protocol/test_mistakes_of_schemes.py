@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from coordinators_of_users import Gathering, Known, _Gathering, cutting, together
 from simulation import KINDS
@@ -450,6 +451,20 @@ def test_a_checkpoint_is_not_noted_as_durable_before_its_store_says_so() -> None
         ran(made_of(Wrong(Early)))
 
 
+def test_what_was_at_work_is_not_for_a_mechanism_to_say() -> None:
+    """Else a claim that rests on a filter would hold in a search in which no duplicate ever came."""
+
+    class Boasts(AtWork):
+        def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+            machine: Any = self.machine
+            machine.dropped += 1
+            machine.waited += 1
+            return events
+
+    with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'dropped'"):
+        ran(made_of(Wrong(Boasts)))
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -479,6 +494,44 @@ def test_a_mechanism_puts_nothing_on_record_in_the_name_of_others(record: Record
         InvalidScheme, match=r"relay-0 cannot put .* on record: a mechanism says what it has done itself"
     ):
         ran(made_of(Wrong(Forges)))
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (Promoted("relay-0", 1), "notes that its incarnation 1 is promoted, and was not"),
+        (Restored("relay-0", 1, (1, 1), 1), r"notes Restored\(.*\), and has not just gone on from that checkpoint"),
+    ],
+)
+def test_what_did_not_happen_to_a_slice_is_not_put_on_record(record: Record, said: str) -> None:
+    """A claim that rests on take-overs or on states restored would hold where there were none."""
+
+    class Boasts(AtWork):
+        def started(self, given: Start) -> None:
+            if self.machine.spec.slice_id == "relay-0":
+                self.machine.note(record)
+
+    with pytest.raises(InvalidScheme, match=said):
+        ran(made_of(Wrong(Boasts)))
+
+
+def test_a_state_that_was_taken_over_is_put_on_record_once_and_as_it_was() -> None:
+    """Else what was taken since could be made to count no more."""
+
+    class Again(AtWork):
+        def took(self, *given: Any) -> None:
+            machine: Any = self.machine
+            checkpoint = machine.snapshot()
+            machine.restore(checkpoint)
+            taken = (checkpoint.id.incarnation, checkpoint.id.number)
+            record = Restored(machine.spec.slice_id, machine.incarnation, taken, machine.seq + 1)
+            with pytest.raises(InvalidScheme, match="its next output being number"):
+                machine.note(replaced(record, next_seq=machine.seq + 2))
+            machine.note(record)
+            machine.note(record)
+
+    with pytest.raises(InvalidScheme, match=r"note it once, after restore\(\)"):
+        ran(made_of(Wrong(Again)))
 
 
 @pytest.mark.parametrize(

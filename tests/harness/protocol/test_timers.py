@@ -16,7 +16,13 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology, StreamproofError
 from streamproof.harness.core.events import Event, Output
-from streamproof.harness.core.guarantees import Guarantee, exactly_once, replicas_agree, rollback_recovery
+from streamproof.harness.core.guarantees import (
+    Guarantee,
+    exactly_once,
+    precise_recovery,
+    replicas_agree,
+    rollback_recovery,
+)
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Why
@@ -25,6 +31,7 @@ from streamproof.harness.core.verdicts import Anomaly, Evidence, Status
 from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.judging.told_by_clock import find_told
 from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.merging import ALWAYS, Queues
 from streamproof.harness.protocol.operator import OperatorSlice
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Fired, Offered
@@ -36,7 +43,8 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
-from streamproof.scenarios.in_time import SumByClock, SumByTime, sum_by_clock, sum_by_time, trace_by_time
+from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.scenarios.in_time import SumByClock, SumByTime, TraceByTime, sum_by_clock, sum_by_time, trace_by_time
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.workloads import numbered
 
@@ -230,6 +238,58 @@ def test_two_sources_that_are_merged_by_time_end_a_window_for_both() -> None:
         told[row.value[0]] = told.get(row.value[0], 0) + row.value[1]
     assert told == {upper: sum(event.value for event in given) for upper, given in windows(history, 8).items()}
     assert all(verdict.status is Status.HOLDS for verdict in judgement.verdicts)
+
+
+def two_sources(claim: Guarantee) -> Scenario:
+    """The left one is slower: its events are of times that the right one has passed."""
+    topology = topology_of(SumByTime(7), ("left", "right"))
+    subject = passive_replication(topology, checkpoint_every=EVERY, sink_filter=True)
+    workload = replace(WORKLOAD, spacing={"right-0": 6})
+    return Scenario(subject, workload, [crash("sum-0").after(events(30))], claims=[claim])
+
+
+LEGAL = [precise_recovery(), rollback_recovery(), rollback_recovery(divergent=True)]
+
+
+def _passed_by_one(waiting: Queues) -> int:
+    """How far the channel has come that has come furthest."""
+    known = [over for over in map(waiting.over, range(len(waiting.queues))) if over < ALWAYS]
+    return max(known, default=ALWAYS)
+
+
+@pytest.mark.parametrize("claim", LEGAL, ids=str)
+def test_a_timer_that_does_not_wait_for_the_slower_channel_is_in_no_legal_order(
+    claim: Guarantee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = two_sources(claim)
+    assert [verdict.status for verdict in judged(scenario)[1].verdicts] == [Status.HOLDS]
+    monkeypatch.setattr(Queues, "progress", property(_passed_by_one))
+    (verdict,) = judged(scenario)[1].verdicts
+    assert verdict.status is Status.VIOLATED, verdict
+    assert verdict.anomalies[-1].of == "of timers"
+    assert "and after that it took an event of" in verdict.anomalies[-1].sample[0].what
+
+
+def test_nobody_is_told_that_time_has_passed_a_timer_that_waits_for_a_checkpoint() -> None:
+    """What it makes would come after what another channel brings of the same time."""
+    full = Partitioning.FULL
+    topology = Topology(
+        "sums-of-sums",
+        {"relay": Stage(Forward()), "sum": Stage(SumByTime(7)), "trace": Stage(TraceByTime(20))},
+        (
+            Edge("left", "relay"),
+            Edge("relay", "sum", full),
+            Edge("right", "sum", full),
+            Edge("sum", "trace", full),
+            Edge("right", "trace", full),
+            Edge("trace", "sink", Partitioning.MERGE),
+        ),
+        sources=("left", "right"),
+    )
+    scenario = Scenario(passive_standby(topology, hot=False, synchronize_every=EVERY), numbered(events=32, batch=4))
+    history = history_of(scenario, (), seed=0, world="slow-links")
+    verdicts = judge_history(scenario, history, JUDGES, virtual_time=True).verdicts
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
 # The clock
