@@ -974,6 +974,17 @@ def test_starting_up_imports_neither_spark_nor_arrow() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 
+def test_a_run_that_is_made_and_judged_imports_no_pandas() -> None:
+    """Which takes a third of a second, and is nothing that a run of a scheme needs."""
+    script = (
+        "import sys; from streamproof.harness.command_line.cli import run_command_line\n"
+        f"for asked in ({[*RUN, '--folder', 'here']}, ['judge', 'here'], ['report', 'here']): run_command_line(asked)\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 @pytest.mark.parametrize(
     ("shell", "asked", "given"),
     [
