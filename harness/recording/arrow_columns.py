@@ -20,13 +20,13 @@ _LARGEST: Final = 2**31 - 1
 _READ: Final = {pa.int64(): np.int64, pa.int32(): np.int32}
 
 
-def whole_numbers(values: Iterable[int] | NDArray[np.int64]) -> pa.Array:
+def number_column(values: Iterable[int] | NDArray[np.int64]) -> pa.Array:
     """Of 64 bits. Raises TypeError for what is none, OverflowError for what is larger."""
     found = values.astype(np.int64, copy=False) if isinstance(values, np.ndarray) else array("q", values)
     return pa.Array.from_buffers(pa.int64(), len(found), [None, pa.py_buffer(found)])
 
 
-def texts(values: Sequence[str]) -> pa.Array | pa.ChunkedArray:
+def text_column(values: Sequence[str]) -> pa.Array | pa.ChunkedArray:
     """Raises UnicodeEncodeError for what is no text."""
     encoded = [value.encode() for value in values]
     if sum(map(len, encoded)) > _LARGEST:
@@ -35,7 +35,7 @@ def texts(values: Sequence[str]) -> pa.Array | pa.ChunkedArray:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
-def numbers_of(column: pa.Array) -> NDArray[Any]:
+def numbers_in(column: pa.Array) -> NDArray[Any]:
     """What is in a column of whole numbers. Raises ValueError where one is missing, or it holds anything else."""
     if column.null_count:
         raise ValueError("a value is missing")

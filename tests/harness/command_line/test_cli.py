@@ -978,7 +978,7 @@ def test_a_run_that_is_made_and_judged_imports_no_pandas() -> None:
     """Which takes a third of a second, and is nothing that a run of a scheme needs."""
     script = (
         "import sys; from streamproof.harness.command_line.cli import run_command_line\n"
-        f"for asked in ({[*RUN, '--folder', 'here']}, ['judge', 'here'], ['report', 'here']): run_command_line(asked)\n"
+        f"for asked in ({[*RUN, '--folder', 'here']}, ['judge', 'here']): run_command_line(asked)\n"
         "sys.exit('pandas' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
