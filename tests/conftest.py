@@ -1,5 +1,6 @@
 """What all tests share: Spark needs Java, keeps to loopback, and runs its Python workers on this interpreter."""
 
+import gc
 import io
 import os
 import re
@@ -131,3 +132,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark") and (reason := why_no_java()):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """The modules of all tests are there for good: whoever looks for garbage need not go through them each time."""
+    gc.collect()
+    gc.freeze()

@@ -85,8 +85,23 @@ def modules_of_the_user() -> list[ModuleType]:
 
 def modules_only_here() -> list[ModuleType]:
     """The modules of this process that another with the same import path would not find, or would find elsewhere."""
-    # One module can go by two names, as `__main__` does in a process that multiprocessing has started.
-    return list({id(module): module for name, module in _not_installed() if not _is_found(name, module)}.values())
+    known = _known_by(tuple(map(os.path.abspath, sys.path)), tuple(map(id, sys.meta_path)))
+    found: dict[int, ModuleType] = {}
+    for name, module in _not_installed():
+        asked = name, module.__file__ or ""
+        if asked not in known:
+            known[asked] = _is_found(*asked)
+        if not known[asked]:
+            # One module can go by two names, as `__main__` does in a process that multiprocessing has started.
+            found[id(module)] = module
+    return list(found.values())
+
+
+@cache
+def _known_by(path: tuple[str, ...], finders: tuple[int, ...]) -> dict[tuple[str, str], bool]:
+    """By its name and its file, whether a module is found by this import path. Kept: whoever copies an operator, or
+    starts a driver, asks this of every module of its process, and a finder looks into each folder of the path."""
+    return {}
 
 
 def _not_installed() -> list[tuple[str, ModuleType]]:
@@ -111,8 +126,8 @@ def _installed_below() -> tuple[str, ...]:
     return tuple(sorted(os.path.realpath(folder) + os.sep for folder in folders))
 
 
-def _is_found(name: str, module: ModuleType) -> bool:
-    """Whether an import by this name leads to this module."""
+def _is_found(name: str, file: str) -> bool:
+    """Whether an import by this name leads to this file."""
     within: Sequence[str] | None = None
     spec = None
     parts = name.split(".")
@@ -123,4 +138,4 @@ def _is_found(name: str, module: ModuleType) -> bool:
             return False
         within = spec.submodule_search_locations or []
     assert spec is not None
-    return os.path.realpath(spec.origin or "") == os.path.realpath(module.__file__ or "")
+    return os.path.realpath(spec.origin or "") == os.path.realpath(file)

@@ -39,10 +39,7 @@ def upper_bound(violations: int, draws: int, confidence: float = CONFIDENCE) -> 
         return 1.0
     if not violations:
         return float(1 - (1 - confidence) ** (1 / draws))
-    # What needs scipy is the end of a campaign; it takes a second to import.
-    from scipy.stats import beta
-
-    return float(beta.ppf(confidence, violations + 1, draws - violations))
+    return _quantile(confidence, violations + 1, draws - violations)
 
 
 def lower_bound(violations: int, draws: int, confidence: float = CONFIDENCE) -> float:
@@ -53,9 +50,15 @@ def lower_bound(violations: int, draws: int, confidence: float = CONFIDENCE) -> 
     _check(violations, draws)
     if not violations:
         return 0.0
-    from scipy.stats import beta
+    return _quantile(1 - confidence, violations, draws - violations + 1)
 
-    return float(beta.ppf(1 - confidence, violations, draws - violations + 1))
+
+def _quantile(share: float, a: int, b: int) -> float:
+    """Of the beta distribution."""
+    # What needs scipy is the end of a campaign. `scipy.stats`, which has the distribution, takes a second to import.
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, share))
 
 
 def _check(violations: int, draws: int) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import DamagedHistory
 from ..core.events import PLAIN, Event
+from .arrow_columns import number_column, numbers_in, text_column
 from .records import Delivered, Offered, Record, Stamped
 from .streamed import StreamedRecords
 
@@ -36,7 +37,7 @@ T = TypeVar("T")
 _ALIKE = frozenset({*PLAIN, float})
 """Types of values that nobody can change, so that one stands for all that are the same."""
 _KINDS: tuple[type[Record], ...] = get_args(Record)
-_STEPS = pa.array([str(kind.__struct_config__.tag) for kind in _KINDS if kind not in (Offered, Delivered)])
+_STEPS = text_column([str(kind.__struct_config__.tag) for kind in _KINDS if kind not in (Offered, Delivered)])
 
 _UNREADABLE = (
     pa.ArrowException,
@@ -94,7 +95,7 @@ class EventColumns:
             self.seq[rows],
             self.key.at(rows),
             None if self.value is None else self.value.at(rows),
-            self.encoded.take(pa.array(rows)) if self.value is None else self.encoded,
+            self.encoded.take(number_column(rows)) if self.value is None else self.encoded,
             self.time[rows],
         )
 
@@ -180,7 +181,7 @@ class SealedRecords(StreamedRecords):
         latest = -1
         with self._readable():
             for batch in self._of_whole_records("delivered"):
-                numbers = batch["n"].to_numpy()
+                numbers = numbers_in(batch["n"])
                 steps = np.diff(numbers, prepend=latest)
                 # The rows of a record have one number.
                 back = np.flatnonzero(np.append(steps[:1] <= 0, steps[1:] < 0))
@@ -197,10 +198,10 @@ class SealedRecords(StreamedRecords):
         with self._readable():
             for batch in self._file("offered").iter_batches(_ROWS, columns=["n", "at", "source"], use_threads=False):
                 _check_whole(batch.columns)
-                numbers = batch.column(0).to_numpy()
+                numbers = numbers_in(batch.column(0))
                 _check_alike(numbers, batch.columns[1:])
                 first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
-                times, sources = batch.column(1).to_numpy()[first].tolist(), _coded(batch.column(2)).listed(first)
+                times, sources = numbers_in(batch.column(1))[first].tolist(), _coded(batch.column(2)).listed(first)
                 counts = np.diff(first, append=len(numbers)).tolist()
                 for n, at, source, count in zip(numbers[first].tolist(), times, sources, counts, strict=True):
                     if latest is not None and latest[0] == n:
@@ -243,7 +244,7 @@ class SealedRecords(StreamedRecords):
         for name in ("offered", "delivered", "steps"):
             last = np.array([-1])
             for batch in self._file(name).iter_batches(_ROWS, columns=["n"], use_threads=False):
-                steps = np.diff(places := np.concatenate((last, batch.column(0).to_numpy())))
+                steps = np.diff(places := np.concatenate((last, numbers_in(batch.column(0)))))
                 if (back := np.flatnonzero(steps < 0)).size:
                     raise DamagedHistory(self._out_of_order(int(places[back[0] + 1])))
                 count += int(np.count_nonzero(steps))
@@ -288,7 +289,7 @@ class SealedRecords(StreamedRecords):
         rest: list[dict[str, pa.Array]] = []
         """Of the last record of what was read: more of it may come."""
         for batch in self._batches(name):
-            numbers = batch["n"].to_numpy()
+            numbers = numbers_in(batch["n"])
             last = int(np.searchsorted(numbers, numbers[-1]))
             if last or (rest and rest[-1]["n"][0] != batch["n"][0]):
                 yield _one_after_the_other([*rest, {field: column[:last] for field, column in batch.items()}])
@@ -298,7 +299,7 @@ class SealedRecords(StreamedRecords):
             yield _one_after_the_other(rest)
 
     def _steps(self, kinds: Iterable[type[Record]]) -> Iterator[Numbered]:
-        wanted = pa.array(sorted(str(kind.__struct_config__.tag) for kind in kinds))
+        wanted = text_column(sorted(str(kind.__struct_config__.tag) for kind in kinds))
         for batch in self._file("steps").iter_batches(_ROWS, use_threads=False):
             _check_whole(batch.columns)
             if not pc.all(pc.is_in(batch.column("kind"), _STEPS)).as_py():
@@ -329,7 +330,7 @@ class SealedRecords(StreamedRecords):
         open_: tuple[int, int, tuple[Any, ...], list[Event]] | None = None
         """The last record of what was read: more of it may come."""
         for batch in self._batches(name):
-            numbers = batch["n"].to_numpy()
+            numbers = numbers_in(batch["n"])
             events = _events(batch)
             _check_alike(numbers, [batch["at"], *(batch[field] for field in head if field != "position")])
             if "position" in head:
@@ -363,19 +364,19 @@ def _delivered_columns(batch: dict[str, pa.Array], numbers: Whole) -> DeliveredC
     _check_counted(numbers, batch["position"])
     first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
     return DeliveredColumns(
-        batch["at"].to_numpy()[first],
+        numbers_in(batch["at"])[first],
         _coded(batch["sink"]).at(first),
         _coded(batch["channel"]).at(first),
-        batch["incarnation"].to_numpy()[first],
-        batch["position"].to_numpy()[first],
+        numbers_in(batch["incarnation"])[first],
+        numbers_in(batch["position"])[first],
         np.append(first[1:], len(numbers)),
         EventColumns(
             _coded(batch["source"]),
-            batch["seq"].to_numpy(),
+            numbers_in(batch["seq"]),
             _coded(batch["key"]),
             _coded_values(batch["value"]),
             batch["value"],
-            batch["time"].to_numpy(),
+            numbers_in(batch["time"]),
         ),
     )
 
@@ -394,7 +395,9 @@ def _check_alike(numbers: NDArray[Any], columns: Iterable[pa.Array]) -> None:
     """What a record says once stands in each of its rows. Raises ValueError where these say different things."""
     same = numbers[1:] == numbers[:-1]
     for column in columns:
-        values = column.dictionary_encode().indices.to_numpy() if pa.types.is_string(column.type) else column.to_numpy()
+        values = (
+            numbers_in(column.dictionary_encode().indices) if pa.types.is_string(column.type) else numbers_in(column)
+        )
         other = np.flatnonzero(same & (values[1:] != values[:-1]))
         if len(other):
             raise ValueError(_NOT_ONE.format(int(numbers[other[0]])))
@@ -402,7 +405,7 @@ def _check_alike(numbers: NDArray[Any], columns: Iterable[pa.Array]) -> None:
 
 def _check_counted(numbers: NDArray[Any], column: pa.Array) -> None:
     """The rows of a record are counted on. Raises ValueError where one is left out, or there twice."""
-    values = column.to_numpy()
+    values = numbers_in(column)
     other = np.flatnonzero((numbers[1:] == numbers[:-1]) & (np.diff(values) != 1))
     if len(other):
         raise ValueError(_NOT_ONE.format(int(numbers[other[0]])))
@@ -414,7 +417,7 @@ def _events(batch: dict[str, pa.Array]) -> list[Event]:
 
 
 def _numbers(column: pa.Array) -> list[int]:
-    found: list[int] = column.to_numpy().tolist()
+    found: list[int] = numbers_in(column).tolist()
     return found
 
 
@@ -428,7 +431,7 @@ _ALL = slice(None)
 
 def _coded(column: pa.Array) -> CodedColumn:
     coded = column.dictionary_encode()
-    return CodedColumn(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+    return CodedColumn(coded.dictionary.to_pylist(), numbers_in(coded.indices))
 
 
 def _values(column: pa.Array) -> list[Any]:

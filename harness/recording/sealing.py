@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core.errors import DamagedHistory, StorageFailed
+from .arrow_columns import number_column, text_column
 from .records import Delivered, Offered, Record, Stamped
 from .sealed import SealedRecords
 
@@ -69,7 +70,10 @@ class _Table:
 
     def _flush(self) -> None:
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(self._schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        arrays = [
+            text_column(column) if field.type == pa.string() else number_column(column)
+            for column, field in zip(columns, self._schema, strict=True)
+        ]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows = []
 

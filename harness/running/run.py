@@ -22,6 +22,7 @@ from ..contracts.injection import FaultKind
 from ..contracts.query import Query
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario, check, check_carriers
+from ..contracts.subject import SchemeSubject
 from ..core.addresses import Address
 from ..core.errors import StreamproofError
 from ..core.quantities import Duration
@@ -126,12 +127,15 @@ def _readable_meanwhile(recorder: RunFolder, show: Callable[[Live], None]) -> Ca
 
 
 def _makes(named: Named, registry: Registry) -> str:
-    """The origin of a scenario, where that makes this very one; else empty."""
+    """The origin of a scenario with operators, where that makes this very one; else empty."""
+    scenario = named.scenario
+    # Of a query nothing is executed again, and to look its name up would load every scenario.
+    if not isinstance(scenario.subject, SchemeSubject):
+        return ""
     try:
         made = registry.scenario(named.origin).scenario
     except StreamproofError:
         return ""
-    scenario = named.scenario
     same = _of_workload(made.workload) == _of_workload(scenario.workload)
     return named.origin if same and made.subject.describe() == scenario.subject.describe() else ""
 

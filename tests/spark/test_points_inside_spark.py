@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -328,24 +329,27 @@ def test_the_rules_fit_this_spark_and_that_is_remembered(
     check_rules(SPARK_4_3, agent, environment=env)
 
 
-@pytest.mark.parametrize(
-    ("point", "wrong"),
-    [
-        (Point.CLEANUP, {"method": "cleanUpTheLastMicroBatch"}),
-        (Point.TASK_END, {"place": "CLASS org.apache.spark.TaskContextImplementation"}),
-        (Point.STREAM_COMMIT, {"place": "INTERFACE ^org.apache.spark.sql.connector.write.Streaming"}),
-        (Point.RENAME, {"before": "AT INVOKE renameTemporaryFile"}),
-        (Point.STATE_COMMIT, {"key": "id.shop()"}),
-        (Point.OFFSET_LOG, {"condition": "$0 instanceof org.apache.spark.OffsetSeqLog"}),
-    ],
-)
-def test_a_rule_that_matches_nothing_in_this_spark_is_found(
-    point: Point, wrong: dict[str, str], tmp_path: Path, agent: Path
-) -> None:
-    hooks = tuple(replace(hook, **wrong) if hook.point is point else hook for hook in SPARK_4_3.hooks)
+WRONG: Mapping[Point, dict[str, str]] = {
+    Point.CLEANUP: {"method": "cleanUpTheLastMicroBatch"},
+    Point.TASK_END: {"place": "CLASS org.apache.spark.TaskContextImplementation"},
+    Point.STREAM_COMMIT: {"place": "INTERFACE ^org.apache.spark.sql.connector.write.Streaming"},
+    Point.RENAME: {"before": "AT INVOKE renameTemporaryFile"},
+    Point.STATE_COMMIT: {"key": "id.shop()"},
+    Point.OFFSET_LOG: {"condition": "$0 instanceof org.apache.spark.OffsetSeqLog"},
+}
+"""Each in a way of its own. A check of the rules takes a JVM, and says of each rule what it finds of that."""
+
+
+def test_rules_that_match_nothing_in_this_spark_are_found_and_no_others(tmp_path: Path, agent: Path) -> None:
+    hooks = tuple(replace(hook, **WRONG.get(hook.point, {})) for hook in SPARK_4_3.hooks)
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    with pytest.raises(Unsupported, match=f"{point} before"):
+    with pytest.raises(Unsupported) as refused:
         check_rules(replace(SPARK_4_3, hooks=hooks), agent, environment=env)
+    named = re.search(r"Spark 4\.3: (.+?)\. ", str(refused.value))
+    assert named is not None
+    found = named[1].split(", ")
+    assert {f"{point} before" for point in WRONG} <= set(found)
+    assert {rule.rpartition(" ")[0] for rule in found} == set(WRONG)
     assert not list(tmp_path.rglob("*.checked"))
 
 

@@ -21,7 +21,7 @@ import pytest
 from asking import Ask
 from readme import FAULT_SCENARIO, example
 from streamproof.harness.command_line import clusters, diagnosis
-from streamproof.harness.command_line.cli import TO_BEGIN
+from streamproof.harness.command_line.cli import TO_BEGIN, run_command_line
 from streamproof.harness.command_line.progress_line import WorkingLine
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import MissingTool, UnknownName
@@ -39,6 +39,7 @@ from streamproof import *
 """
 MASKED = "passive_replication(word_count(), checkpoint_every=events(50), sink_filter=True)"
 SMALL = 'text("zen", events=40, batch=5)'
+RUN = ("run", "trace.passive-replication", "--cluster", "simulated")
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -56,12 +57,18 @@ def module(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]
     return write
 
 
-@pytest.fixture
-def finished(ask: Ask, tmp_path: Path) -> Path:
-    """The folder of a run that has ended well."""
-    folder = tmp_path / "finished"
-    assert ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", folder).status == 0
+@pytest.fixture(scope="module")
+def ended_well(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run. Nothing may change in it."""
+    folder = tmp_path_factory.mktemp("ended") / "well"
+    assert run_command_line([*RUN, "--folder", str(folder)]) == 0
     return folder
+
+
+@pytest.fixture
+def finished(ended_well: Path, tmp_path: Path) -> Path:
+    """The folder of a run that has ended well."""
+    return Path(shutil.copytree(ended_well, tmp_path / "finished"))
 
 
 def program(*arguments: object) -> list[str]:
@@ -915,9 +922,6 @@ def on_a_terminal(*arguments: object, **environment: str) -> str:
         os.close(ours)
 
 
-RUN = ("run", "trace.passive-replication", "--cluster", "simulated")
-
-
 def test_a_terminal_gets_colours_and_a_live_line() -> None:
     seen = on_a_terminal(*RUN)
     assert "starting simulator, 3 nodes" in seen
@@ -972,6 +976,17 @@ def test_starting_up_imports_neither_spark_nor_arrow() -> None:
         "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
+def test_a_run_that_is_made_and_judged_imports_no_pandas() -> None:
+    """Which takes a third of a second, and is nothing that a run of a scheme needs."""
+    script = (
+        "import sys; from streamproof.harness.command_line.cli import run_command_line\n"
+        f"for asked in ({[*RUN, '--folder', 'here']}, ['judge', 'here']): run_command_line(asked)\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize(

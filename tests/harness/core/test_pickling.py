@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from streamproof.harness.core.pickling import unpickled, with_code
+from streamproof.harness.core.pickling import modules_only_here, unpickled, with_code
 
 THEIRS = "pyspark.cloudpickle.cloudpickle"
 
@@ -39,3 +40,26 @@ def test_what_nobody_has_is_said_to_be_missing() -> None:
         unpickled(io.BytesIO(global_of(THEIRS, "nothing_of_this_name")))
     with pytest.raises(AttributeError):
         unpickled(io.BytesIO(global_of("pickle", "nothing_of_this_name")))
+
+
+def test_whether_a_module_is_found_is_asked_once_and_again_when_the_import_path_is_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            asked.append(name)
+
+    made = ModuleType("made_up_here")
+    made.__file__ = str(tmp_path / "made_up_here.py")
+    (tmp_path / "made_up_here.py").touch()
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    for _ in range(3):
+        assert made in modules_only_here()
+    assert asked.count(made.__name__) == 1
+    monkeypatch.syspath_prepend(tmp_path)
+    assert made not in modules_only_here()
+    assert asked.count(made.__name__) == 2

@@ -79,7 +79,7 @@ REGISTRY = Registry()
 BROKEN = "mutant:passive-replication-without-vector@trace.passive-replication"
 SOUND = "trace.passive-replication"
 EVENTS, BATCH = 40, 4
-EFFORT = 50_000
+EFFORT = 20_000
 
 
 def named(origin: str, amount: int = EVENTS) -> Named:

@@ -91,7 +91,7 @@ def test_a_crash_in_a_recovery_exercises_what_a_single_one_does_not() -> None:
 
 def test_a_corpus_grows_and_the_next_search_begins_with_it(tmp_path: Path) -> None:
     bench, folder = bench_of(), tmp_path / "corpus"
-    first = search(bench, [EverySingle(), GuidedSchedules(3)], SearchBudget(400), in_order=True)
+    first = search(bench, [EverySingle(), GuidedSchedules(3)], SearchBudget(200), in_order=True)
     added = add_to_corpus(folder, "mine", bench.scenario, first.corpus)
     assert added == len(list(folder.iterdir())) > 10
     known = read_corpus(folder, "mine", bench.scenario)
