@@ -25,7 +25,7 @@ from .long_lineages import compared
 from .made import derivations_of, is_long
 from .ordering import as_ordered, find_unmerged, in_its_order, order_matters
 from .proven_faults import Faults
-from .punctuality import Mistimed, find_untold
+from .punctuality import Mistimed
 from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
 from .slice_story import SliceStory
@@ -38,6 +38,7 @@ from .state_counts import (
     wrong_states,
 )
 from .told_by_clock import ToldByClock, find_told, why_not_followed
+from .untold import find_untold
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount

@@ -16,9 +16,9 @@ from ..protocol.spec import SliceSpec
 from .execution import made_by_hand
 from .made import all_of, derivations_of, events_of, made_of, same_order
 from .processing import blank_rerun, close, execute, execute_in_time, offer
-from .punctuality import times_passed
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
+from .untold import times_passed
 
 
 @dataclass(frozen=True)
