@@ -336,18 +336,19 @@ class TestJournal:
         assert (OperationKind.OPENED, "x.db") in mounted.looked_at(begin)
 
 
+def kills_at_fatal(thread: int, key: str) -> bool:
+    if "fatal" in key:
+        os.kill(thread, signal.SIGKILL)
+        return False
+    return True
+
+
 @needs_mounts
 class TestKill:
     def test_at_an_operation_nobody_runs_on_and_nothing_else_is_done(
         self, mounted: MountedFolder, controller: Controller, tmp_path: Path
     ) -> None:
-        def kills(thread: int, key: str) -> bool:
-            if "fatal" in key:
-                os.kill(thread, signal.SIGKILL)
-                return False
-            return True
-
-        controller.answers = kills
+        controller.answers = kills_at_fatal
         program = f"""
 import os, threading
 root, outside = {str(mounted.mount)!r}, {str(tmp_path)!r}
@@ -373,13 +374,7 @@ open(outside + "/survived", "w").close()
     def test_leaves_what_was_stored_in_a_map_of_memory_before(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
-        def kills(thread: int, key: str) -> bool:
-            if "fatal" in key:
-                os.kill(thread, signal.SIGKILL)
-                return False
-            return True
-
-        controller.answers = kills
+        controller.answers = kills_at_fatal
         (mounted.mount / "counts").write_bytes(b"-" * mmap.PAGESIZE)
         program = f"""
 import mmap, os
