@@ -4,31 +4,43 @@ runs of it that are drawn here, and the reference. A hook of MkDocs; `mkdocs.yml
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from itertools import pairwise
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakKeyDictionary
+
+from site_drawings import batch_svg, lattice_svg
 
 import streamproof
 from streamproof import crash, events
+from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.certifying.page import MEANINGS
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.addresses import Point
+from streamproof.harness.core.addresses import FINE_POINTS, Point
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Role
-from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.exploration import corpus, counterexample, search_document
 from streamproof.harness.exploration.sizes import brought_down
-from streamproof.harness.recording.history import History
+from streamproof.harness.recording import folder
+from streamproof.harness.recording.history import History, TimelineEntry
+from streamproof.harness.recording.records import Record
 from streamproof.harness.reporting.html.affected import harmed_inputs
 from streamproof.harness.reporting.html.spacetime import spacetime
 from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
 from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.upgrading import record
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls import SCHEMES
 
@@ -40,6 +52,10 @@ EVENTS: Final = 12
 """That are fed where a run is drawn."""
 SEED: Final = 7
 DEPARTS: Final = re.compile(r"depart", re.IGNORECASE)
+_PASSED: Final = tuple(one for one in MEANINGS if one not in {*FINE_POINTS, Point.RENAME})
+"""The crash points of a query that lie at one place of a batch each, in their order."""
+_RECORDS: Final[tuple[Any, ...]] = get_args(Record)
+_ENTRIES: Final[tuple[Any, ...]] = get_args(TimelineEntry)
 _SMALLEST: Final[WeakKeyDictionary[Registry, dict[str, list[tuple[bool, int, str]]]]] = WeakKeyDictionary()
 Page = tuple[str, str]
 """Path in the site, and content."""
@@ -76,8 +92,13 @@ def pages() -> Iterator[Page]:
 def reference(registry: Registry) -> Iterator[Page]:
     """What there is, by name."""
     yield "reference/guarantees.md", _guarantees(registry)
+    yield "reference/drawn/guarantees.svg", lattice_svg(_weaker(registry))
+    yield "reference/anomalies.md", _anomalies(registry)
+    yield "reference/unknown.md", _unknown()
     yield "reference/faults.md", _faults(registry)
     yield "reference/crash-points.md", _crash_points()
+    yield "reference/drawn/micro-batch.svg", batch_svg(_PASSED)
+    yield "reference/formats.md", _formats()
     yield "reference/names.md", _names()
     yield "reference/commands.md", _commands()
 
@@ -297,6 +318,10 @@ def _guarantees(registry: Registry) -> str:
         "What a subject can claim, each as the definition that its oracle checks. A weaker one is implied by a "
         "stronger; where a stronger holds and a weaker is violated, streamproof says that it contradicts itself.",
         "",
+        "[![Each guarantee with an arrow to those that it implies](drawn/guarantees.svg)](drawn/guarantees.svg)",
+        "",
+        "An arrow leads from a guarantee to one that it implies.",
+        "",
     ]
     for name, oracle in sorted(registry.oracles.items()):
         lines += [f"## {name} {{ #{name} }}", "", *_paragraphs((inspect.getdoc(oracle.judge) or "").split("\n\n"))]
@@ -305,11 +330,120 @@ def _guarantees(registry: Registry) -> str:
             if known:
                 lines += [f"{label}: {', '.join(f'[{one}](#{one})' for one in known)}.", ""]
         if oracle.anomalies:
-            lines += [f"Shows by: {', '.join(f'`{one}`' for one in oracle.anomalies)}.", ""]
+            shows = ", ".join(f"[{one}](anomalies.md#{one})" for one in oracle.anomalies)
+            lines += [f"Violated where one of these shows: {shows}.", ""]
         if oracle.parameters:
             rows = [(f"`{one.name}`", "yes" if one.required else "", one.meaning) for one in oracle.parameters]
             lines += _table(("amount", "required", "says"), rows)
     return "\n".join(lines)
+
+
+def _weaker(registry: Registry) -> dict[str, list[str]]:
+    """Of each guarantee those that it implies, whichever of the two says so."""
+    oracles = registry.oracles
+    found = {name: [one for one in oracle.implies if one in oracles] for name, oracle in sorted(oracles.items())}
+    for name, oracle in sorted(oracles.items()):
+        for stronger in oracle.implied_by:
+            if stronger in found and name not in found[stronger]:
+                found[stronger].append(name)
+    return found
+
+
+def _anomalies(registry: Registry) -> str:
+    lines = [
+        "# Anomalies",
+        "",
+        "The ways to be wrong that a violated verdict names, with how often each was seen and a sample as evidence. An "
+        "oracle of your own can name others.",
+        "",
+    ]
+    for name, said in members_said(Anomaly):
+        of = [guarantee for guarantee, oracle in sorted(registry.oracles.items()) if name in oracle.anomalies]
+        shown = ", ".join(f"[{one}](guarantees.md#{one})" for one in of)
+        lines += [f"## {name} {{ #{name} }}", "", said, "", f"Violates, where they are claimed: {shown}.", ""]
+    return "\n".join(lines)
+
+
+def _unknown() -> str:
+    return "\n".join(
+        [
+            "# Why a verdict is UNKNOWN",
+            "",
+            "UNKNOWN always says why. The reason is one of these kinds, which `--json` and `verdicts.json` name, with "
+            "what it is about. [What a verdict is worth](../verdicts.md#why-unknown) says what to do about each.",
+            "",
+            *_table(("reason", "says"), [(f"`{name}`", said) for name, said in members_said(Why)]),
+        ]
+    )
+
+
+def _formats() -> str:
+    lines = [
+        "# Formats of files",
+        "",
+        "All that streamproof leaves is JSON, JSON a line, or Parquet. Each kind of file has a version of its own, "
+        "which rises when what it says changes; a file of another version is refused, by name, and never read as if it "
+        "were of this one. What changed from one to the next stands in the repository's `CHANGELOG.md`.",
+        "",
+        "## A run's folder",
+        "",
+        *_layout(folder),
+        "What `records.frames` and the three Parquet files hold are these records, each with the microseconds since "
+        "the run began:",
+        "",
+        *_table(
+            ("record", "says"), [(f"`{kind.__struct_config__.tag}`", _first(kind.__doc__ or "")) for kind in _RECORDS]
+        ),
+        "And these are the entries of `timeline.jsonl`:",
+        "",
+        *_table(
+            ("entry", "says"), [(f"`{kind.__struct_config__.tag}`", _first(kind.__doc__ or "")) for kind in _ENTRIES]
+        ),
+    ]
+    lines += ["## A certificate's folder", "", *_layout(certificate)]
+    lines += ["## The folder of an upgrade", "", *_layout(record)]
+    for title, version, kind in (
+        ("`scenario.json`, of a run", folder.VERSION, folder.Description),
+        ("`certificate.json`", certificate.VERSION, certificate.Certificate),
+        ("`counterexample.json`, of a search", counterexample.VERSION, counterexample.Counterexample),
+        ("`counterexample.json`, of a certificate", saved.VERSION, saved.SavedSchedule),
+        ("A file of a corpus (`explore --corpus`)", corpus.VERSION, corpus.CorpusFile),
+        ("What `explore --json` prints", search_document.VERSION, search_document.SearchDocument),
+        ("`upgrade.json`", record.VERSION, record.UpgradeRecord),
+    ):
+        said = dict(members_said(kind))
+        lines += [f"## {title}", "", f"Version {version}.", ""]
+        lines += _table(
+            ("field", "is", "means"), [(f"`{name}`", f"`{of}`", said.get(name, "")) for name, of in _fields(kind)]
+        )
+    return "\n".join(lines)
+
+
+def _layout(module: ModuleType) -> list[str]:
+    """The folder, as the docstring of its module draws it."""
+    drawn = re.search(r"^```\n.*?^```$", inspect.getdoc(module) or "", re.DOTALL | re.MULTILINE)
+    assert drawn is not None, module
+    return [drawn[0].replace("```\n", "```text\n", 1), ""]
+
+
+def _fields(kind: Any) -> Iterator[tuple[str, str]]:
+    for name, of in inspect.get_annotations(kind).items():
+        yield name, re.sub(r"Annotated\[([^,]+),.*\]", r"\1", str(of)).replace("_Amount", "int")
+
+
+def members_said(kind: type) -> Iterator[tuple[str, str]]:
+    """The members of an enumeration, or the fields of a record, and what stands below each in its source."""
+    (read,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(read, ast.ClassDef)
+    for one, following in pairwise(read.body):
+        said = following.value if isinstance(following, ast.Expr) else None
+        if not isinstance(said, ast.Constant) or not isinstance(said.value, str):
+            continue
+        text = " ".join(inspect.cleandoc(said.value).split())
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
+            yield str(one.value.value), text
+        elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield one.target.id, text
 
 
 def _faults(registry: Registry) -> str:
@@ -329,21 +463,35 @@ def _faults(registry: Registry) -> str:
 
 
 def _crash_points() -> str:
-    anywhere = (Point.USER, Point.LINE, Point.FILE, Point.MESSAGE)
-    rows = [
-        ("" if point in anywhere else str(number), f"`{point}`", said)
-        for number, (point, said) in enumerate(MEANINGS.items(), start=1)
-    ]
+    rows = [(str(number), f"`{point}`", MEANINGS[point]) for number, point in enumerate(_PASSED, start=1)]
+    anywhere = [(f"`{point}`", said) for point, said in MEANINGS.items() if point not in _PASSED]
+    said = dict(members_said(Point))
+    of_schemes = [(f"`{point}`", said.get(str(point), "")) for point in Point if point not in MEANINGS]
     return "\n".join(
         [
-            "# Crash points of a query",
+            "# Crash points",
             "",
-            "Where the processes of a query can be held and killed, in the order in which a batch passes these places; "
-            "those without a number lie wherever it does such a thing. Each has a side before it and one after it. A "
-            "schedule names the point, the batch and the side, and the process dies there, not about then. A scheme's "
-            "slices have points of their own, which are what they do: messages, checkpoints, timers.",
+            "Places in a protocol at which a node can be held and killed. Each has a side before it and one after it. "
+            "A schedule names the point, its key and the side, and the node dies there, not about then.",
+            "",
+            "## Of a query",
+            "",
+            "[![The crash points of a micro-batch](drawn/micro-batch.svg)](drawn/micro-batch.svg)",
+            "",
+            "A micro-batch from left to right, and who is held at each point. No query has all of them: which it has "
+            "depends on its source, its state and its sink. The call that hands the batch to the sink lasts until all "
+            "of its tasks are done. A green line begins where something is durable. A sink that has stored the batch "
+            "before Spark has noted that it is done is given it again, and doubles it unless it knows its number.",
             "",
             *_table(("", "point", "is where"), rows),
+            "These lie wherever a batch does such a thing:",
+            "",
+            *_table(("point", "is where"), anywhere),
+            "## Of a scheme's slices",
+            "",
+            "The same in the simulator and on Spark, so that what a search finds can be run on a cluster.",
+            "",
+            *_table(("point", "is where"), of_schemes),
         ]
     )
 

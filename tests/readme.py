@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,5 +16,6 @@ FAULT_SCENARIO = "docs/how-to/write-a-fault-scenario.md"
 def example(line: str, page: str = "README.md") -> str:
     """The one block of Python of a page in which this stands."""
     text = (ROOT / page).read_text()
-    (found,) = (block for rest in text.split("```python\n")[1:] if line in (block := rest.partition("```")[0]))
+    blocks = re.findall(r'^```python(?: title="[^"]+")?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+    (found,) = (block for block in blocks if line in block)
     return found

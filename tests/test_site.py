@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -21,6 +22,11 @@ from python_text import require_expected_text
 from streamproof.harness.certifying.subjects import QueryShape, load_subject, load_workload
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.subject import QUERY_POINTS
+from streamproof.harness.core.addresses import FINE_POINTS, Point
+from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.verdicts import Anomaly
+from streamproof.harness.recording.records import Record
 from streamproof.reference_impls import SCHEMES
 from tutorial import tutorial_blocks
 
@@ -31,14 +37,17 @@ STATUSES = {"run": 1, "explore": 1, "report": 0}
 
 
 @pytest.fixture(scope="module")
-def making() -> ModuleType:
-    """What makes the generated pages."""
-    spec = importlib.util.spec_from_file_location("site_pages", DOCS / "site_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def making() -> Iterator[ModuleType]:
+    """What makes the generated pages, found as MkDocs finds it: beside itself it imports what draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)
+        yield importlib.import_module("site_pages")
+
+
+@pytest.fixture(scope="module")
+def reference(making: ModuleType) -> dict[str, str]:
+    """Path -> page, or drawing."""
+    return dict(making.reference(Registry()))
 
 
 @pytest.fixture
@@ -113,8 +122,41 @@ def test_the_page_of_a_scheme_shows_that_scheme_and_its_coordinators(making: Mod
             assert f"`{type(one.coordinator).__name__}`" in made_of
 
 
-def test_every_public_name_says_what_it_is_and_is_in_the_reference(making: ModuleType) -> None:
-    page = dict(making.reference(Registry()))["reference/names.md"]
+def test_every_public_name_says_what_it_is_and_is_in_the_reference(reference: dict[str, str]) -> None:
+    page = reference["reference/names.md"]
     for name in streamproof.__all__:
         assert re.search(rf"^::: streamproof[\w.]*\.{name}$", page, re.MULTILINE), name
         assert (inspect.getdoc(getattr(streamproof, name)) or "").strip(), name
+
+
+def drawn_texts(drawing: str) -> list[str]:
+    return [(one.text or "") for one in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_drawing_of_the_guarantees_has_each_and_an_arrow_for_each_that_it_implies(
+    reference: dict[str, str],
+) -> None:
+    oracles = Registry().oracles
+    drawing = reference["reference/drawn/guarantees.svg"]
+    assert sorted(set(drawn_texts(drawing)) & set(oracles)) == sorted(oracles)
+    pairs = {(name, one) for name, oracle in oracles.items() for one in oracle.implies}
+    pairs |= {(one, name) for name, oracle in oracles.items() for one in oracle.implied_by}
+    assert drawing.count('class="edge"') == len(pairs)
+
+
+def test_the_drawing_of_a_batch_has_each_of_its_points(making: ModuleType, reference: dict[str, str]) -> None:
+    said = drawn_texts(reference["reference/drawn/micro-batch.svg"])
+    assert [one for one in said if one.isdigit()] == [str(number + 1) for number in range(len(making._PASSED))]
+    assert {*making._PASSED, Point.RENAME, *FINE_POINTS} == QUERY_POINTS - {Point.STARTED}
+
+
+def test_the_reference_says_what_each_anomaly_reason_point_and_record_is(reference: dict[str, str]) -> None:
+    for page in ("anomalies", "unknown", "crash-points", "formats"):
+        text = reference[f"reference/{page}.md"]
+        tables = text.partition("## `scenario.json`")[0]
+        assert [row for row in tables.splitlines() if row.startswith("|") and row.endswith("|  |")] == [], page
+    assert re.findall(r"^## ([a-z-]+) ", reference["reference/anomalies.md"], re.MULTILINE) == [*map(str, Anomaly)]
+    for reason in Why:
+        assert f"| `{reason}` |" in reference["reference/unknown.md"]
+    for kind in get_args(Record):
+        assert f"| `{kind.__struct_config__.tag}` |" in reference["reference/formats.md"]

@@ -407,28 +407,29 @@ def _legend(certificate: Certificate) -> Iterator[str]:
 
 MEANINGS: Final[Mapping[Point, str]] = {
     Point.SOURCE_LATEST: "Spark asks the source how far the next batch goes",
+    Point.SOURCE_LOG: "a file source writes down which files a batch has",
     Point.OFFSET_LOG: "Spark writes down how far a batch goes (checkpoint `offsets/N`)",
+    Point.CLEANUP: "Spark lets source and logs forget what is done",
     Point.SOURCE_COMMIT: "Spark tells the source that a batch's offsets are in the log",
+    Point.ADD_BATCH: "Spark hands a batch to the sink; a foreachBatch function runs between before and after",
     Point.SOURCE_PARTITIONS: "Spark plans what the source gives in a batch",
     Point.SOURCE_READ: "a task reads from the source",
-    Point.SOURCE_LOG: "a file source writes down which files a batch has",
-    Point.ADD_BATCH: "Spark hands a batch to the sink; a foreachBatch function runs between before and after",
-    Point.SINK_WRITE: "the recording sink of streamproof is given a batch",
-    Point.TASK_END: "a task of a batch is over (`3/2/0`: batch 3, stage 2, partition 0)",
     Point.STATE_COMMIT: "a task makes its part of the state durable (`3/0/1/default`: batch, partition, step, store)",
     Point.WRITER_COMMIT: "a task's writer ends (`3/0`: batch 3, partition 0)",
     Point.TASK_COMMIT: "a file sink ends a task (`3/0`: batch 3, partition 0)",
+    Point.TASK_END: "a task of a batch is over (`3/2/0`: batch 3, stage 2, partition 0)",
     Point.JOB_COMMIT: "a file sink ends the job of a batch",
-    Point.STREAM_COMMIT: "Spark tells a data source's writer that all of a batch is written: its commit",
     Point.SINK_LOG: "a file sink writes down which files a batch has",
-    Point.RENAME: "a file of the checkpoint gets its name, and is there from then on",
+    Point.STREAM_COMMIT: "Spark tells a data source's writer that all of a batch is written: its commit",
+    Point.SINK_WRITE: "the recording sink of streamproof is given a batch",
     Point.COMMIT_LOG: "Spark writes down that a batch is done (checkpoint `commits/N`)",
-    Point.CLEANUP: "Spark lets source and logs forget what is done",
+    Point.RENAME: "a file of the checkpoint gets its name, and is there from then on",
     Point.USER: "a crash_point() or hook that the query's author has named",
     Point.LINE: "a line of the query's own code, or a call from it",
     Point.FILE: "an operation on a file in the run's folders",
     Point.MESSAGE: "a request to a store outside",
 }
+"""In the order in which a batch passes them; last those that lie wherever it does such a thing."""
 
 
 def _cell(lines: Sequence[Covered], marks: Mapping[str, str]) -> str:

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from ..contracts.registry import Registry
     from ..recording.folder import Description
     from ..recording.history import History
+    from ..reporting.html.spacetime import HeldBeside
     from ..running.judgement import Judgement
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"
 """In the current folder: of two, it belongs to neither."""
+LOOKED_AT: Final = 20_000
+"""Events; what the logs of a longer run held is not found out."""
 DRAWABLE: Final = (
     "`report` draws the folder of a run or of a certificate, a counterexample that `explore` has saved, and what "
     "`explore --json` has printed"
@@ -30,6 +33,7 @@ def draw_run(
     history: History,
     judgement: Judgement,
     folder: Path,
+    registry: Registry,
     output: Path | None = None,
     svg: Path | None = None,
     *,
@@ -44,7 +48,8 @@ def draw_run(
     file = output or _beside(folder)
     _refuse_within_certificates(file, svg)
     remark = f"These are the verdicts on record. They could not be judged again: {not_judged}" if not_judged else ""
-    page = run_page(description, history, judgement, folder, remark)
+    beside = None if not_judged else _held_in_logs(folder, description, history, registry)
+    page = run_page(description, history, judgement, folder, remark, beside)
     if svg is not None:
         if not page.diagrams:
             raise Unsupported(f"{folder} has no diagram to write to {svg}. {page.undrawn}")
@@ -53,11 +58,29 @@ def draw_run(
     return file
 
 
+def _held_in_logs(folder: Path, description: Description, history: History, registry: Registry) -> HeldBeside | None:
+    """Of a run of the simulator that came to its end, unless it is too long to be looked at once more."""
+    from ..running.replaying import planned_again
+    from .clusters import cluster_again
+
+    if description.cluster.get("cluster") != "simulated" or not history.sealed:
+        return None
+    if sum(count for _, _, count in history.offered()) > LOOKED_AT:
+        return None
+    from ..worlds.simulated.cluster import SimulatedCluster
+    from ..worlds.simulated.logs_held import logs_held
+
+    _, named = planned_again(folder, registry)
+    cluster = cluster_again(description.cluster)
+    assert isinstance(cluster, SimulatedCluster)
+    return logs_held(cluster, named.scenario, description.seed, registry.faults, history).of
+
+
 def draw_folder(folder: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:
     """The same, from the folder of a run, which is judged again; where its scenario is gone or another by now, with the
     verdicts on record. Raises as `judge_folder` does."""
     description, history, judgement, not_judged = _judged_or_recorded(folder, registry)
-    return draw_run(description, history, judgement, folder, output, svg, not_judged=not_judged)
+    return draw_run(description, history, judgement, folder, registry, output, svg, not_judged=not_judged)
 
 
 def _judged_or_recorded(folder: Path, registry: Registry) -> tuple[Description, History, Judgement, str]:

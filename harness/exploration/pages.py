@@ -13,8 +13,8 @@ from ..reporting.html.document import render
 from ..reporting.html.run_page import VerdictOnPage, findings_on_page
 from ..reporting.html.spacetime import spacetime
 from ..reporting.html.spacetime_drawing import Drawing, drawing, drawing_svg
-from .counterexample import ReplayedCounterexample
-from .logs_held import logs_of
+from ..worlds.simulated.logs_held import LogsHeld, logs_held
+from .counterexample import ReplayedCounterexample, simulated
 from .telling import view_of_replay
 
 UNDRAWN: Final = "Nothing is drawn: this cannot be executed again, so that nothing says what was made of what."
@@ -64,5 +64,13 @@ def counterexample_drawing(replayed: ReplayedCounterexample) -> Drawing | None:
     if rerun is None or wanted is None:
         return None
     anomaly = replayed.counterexample.anomaly if replayed.reproduced else ""
-    logs = logs_of(replayed)
+    logs = _logs_of(replayed)
     return drawing(spacetime(replayed.history, rerun, beside=logs.of), harmed_inputs(rerun, wanted, anomaly))
+
+
+def _logs_of(replayed: ReplayedCounterexample) -> LogsHeld:
+    """Nothing is known of the logs of a run on a real cluster."""
+    found = replayed.counterexample
+    if replayed.folder is not None:
+        return LogsHeld()
+    return logs_held(simulated(found), replayed.scenario, found.seed, replayed.kinds, replayed.history)

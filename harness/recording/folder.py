@@ -58,14 +58,20 @@ class Description(msgspec.Struct, frozen=True):
     origin: str
     """What `streamproof run` was given: the library's name, or module:attribute."""
     subject: dict[str, Any]
+    """What it says of itself: of a scheme its kind, operators and edges, of a query its settings and code's hash."""
     workload: dict[str, Any]
+    """Its name, and how much of it was fed."""
     seed: int
     schedule: tuple[SavedFault, ...]
     claims: tuple[SavedClaim, ...]
     breaks: tuple[SavedClaim, ...]
+    """Claims that the scenario expects to be violated."""
     cluster: dict[str, Any]
+    """Its name, sizes and settings."""
     versions: dict[str, str]
+    """Of streamproof and what it ran on."""
     machine: dict[str, Any]
+    """System, cores, byte order, and the seed of its hashes."""
     began: str
     """UTC, ISO 8601."""
     minimal: bool = False

@@ -100,6 +100,8 @@ class Bite(msgspec.Struct, frozen=True):
 
 
 class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck", omit_defaults=True):
+    """A fault was carried out on one of its targets; the bite says whether that harmed anything."""
+
     stamp: Stamp
     number: int
     """The fault's place in the schedule."""
@@ -141,6 +143,8 @@ class NodeGone(msgspec.Struct, frozen=True, tag="node-gone"):
 
 
 class NodeUp(msgspec.Struct, frozen=True, tag="node-up"):
+    """A node is there, and can be given slices."""
+
     stamp: Stamp
     node: str
 

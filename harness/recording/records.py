@@ -110,6 +110,8 @@ class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
 
 
 class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array_like=True):
+    """A slice has given its state, as it is now, to be stored."""
+
     slice: str
     incarnation: Natural
     number: Natural
@@ -132,6 +134,8 @@ class Compensated(msgspec.Struct, frozen=True, tag="compensated", array_like=Tru
 
 
 class CheckpointDurable(msgspec.Struct, frozen=True, tag="checkpoint-durable", array_like=True):
+    """A slice has heard that its checkpoint with this number is stored, and outlives it."""
+
     slice: str
     incarnation: Natural
     number: Natural

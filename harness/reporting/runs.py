@@ -157,7 +157,8 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool, back: bool) -> It
                 known = f" ({', then '.join(reached)})" if reached else ""
                 yield Fact("recovery", f"{recovery.actor} is back; how long it took in all is not on record{known}")
                 continue
-            text = f"{recovery.actor} did not recover ({', then '.join(reached) or 'not even detected'})"
+            short = "has not come to where it was" if recovery.restored is not None else "did not come back"
+            text = f"{recovery.actor} {short} ({', then '.join(reached) or 'not even detected'})"
             yield Fact("recovery", text, Tone.OPEN)
             continue
         sums = " + ".join(f"{name} {_amount(part or 0, total)}" for name, part in parts.items())

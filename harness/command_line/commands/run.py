@@ -130,7 +130,7 @@ def run_command(
             if not report:
                 continue
             try:
-                drawn = draw_run(finished.description, finished.history, finished.judgement, path)
+                drawn = draw_run(finished.description, finished.history, finished.judgement, path, registry)
             except StreamproofError as error:
                 # What was judged stays judged.
                 complain(f"streamproof: the page of {path} cannot be drawn: {error}")

@@ -41,7 +41,7 @@ from .document import render, shell_word
 from .faults_drawn import FaultBand, RecoveryBar, bands, recovery_bars
 from .journey import Station, numbered_in, ways
 from .lanes import ActorLane, lanes_of, replays
-from .spacetime import around, spacetime
+from .spacetime import HeldBeside, around, spacetime
 from .spacetime_drawing import Drawing, drawing
 
 HAPPENINGS: Final = 400
@@ -124,10 +124,15 @@ class RunPage:
 
 
 def run_page(
-    description: Description, history: History, judgement: Judgement, folder: Path, remark: str = ""
+    description: Description,
+    history: History,
+    judgement: Judgement,
+    folder: Path,
+    remark: str = "",
+    beside: HeldBeside | None = None,
 ) -> RunPage:
     """Everything from the record, and from what it comes to when it is judged. `remark`: that it was not, and why the
-    judgement rests on no execution."""
+    judgement rests on no execution. `beside`: what was held that is not on record."""
     view = view_of_run(description, history, judgement, folder)
     axis = _axis(history)
     rerun = judgement.collation.reexecution
@@ -136,7 +141,7 @@ def run_page(
         schedule = [fault.fault() for fault in description.schedule]
     except InvalidScenario as error:
         raise DamagedHistory(f"{folder / 'scenario.json'} cannot be read: {error}") from error
-    diagrams, undrawn = ([], NOT_EXECUTED) if remark else diagrams_of(history, judgement)
+    diagrams, undrawn = ([], NOT_EXECUTED) if remark else diagrams_of(history, judgement, beside)
     happenings = [Happening(entry.stamp.at, said) for entry in history.timeline for said in [_said(entry)] if said]
     happenings.sort(key=lambda one: one.at)
     several = len(description.schedule) > 1
@@ -173,7 +178,7 @@ def bars_of(description: Description, history: History, judgement: Judgement) ->
     return [bar for bar in bars if bar.whole or not back_unmeasured(description, history)]
 
 
-def diagrams_of(history: History, judgement: Judgement) -> tuple[list[FaultDiagram], str]:
+def diagrams_of(history: History, judgement: Judgement, beside: HeldBeside | None) -> tuple[list[FaultDiagram], str]:
     """Of a scheme's run: what happened around each of the first faults, or at the beginning where there was none."""
     collation = judgement.collation
     if collation.reexecution is None or collation.wanted is None:
@@ -189,9 +194,8 @@ def diagrams_of(history: History, judgement: Judgement) -> tuple[list[FaultDiagr
     found = []
     for at, fault in moments:
         title = f"Around {fault}" if fault else "The beginning"
-        found.append(
-            FaultDiagram(title, drawing(spacetime(history, collation.reexecution, *around(history, at)), harmed))
-        )
+        diagram = spacetime(history, collation.reexecution, *around(history, at), beside)
+        found.append(FaultDiagram(title, drawing(diagram, harmed)))
     left = len(struck) - len(found)
     return found, f"{counted(left, 'fault')} more are not drawn as diagrams." if left > 0 else ""
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 import long_histories
@@ -27,6 +28,7 @@ from streamproof import (
     trace,
 )
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.command_line.drawing import draw_run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Anomaly
 from streamproof.harness.judging.reexecution import Reexecution
@@ -36,7 +38,7 @@ from streamproof.harness.reporting.html.affected import harmed_inputs, root_of
 from streamproof.harness.reporting.html.holding import inputs_said
 from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, around, spacetime
 from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
-from streamproof.harness.running.judgement import Judgement, judge_history
+from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
@@ -316,6 +318,23 @@ def test_its_steps_say_what_each_log_held(found: Path, tmp_path: Path, monkeypat
     # What sends it again has kept it, and who died with what it had sent begins with nothing.
     assert [one["log for trace-0"] for one in held if "log for trace-0" in one] == ["nothing", "#1"]
     assert [one["log for sink-0"] for one in held if "log for sink-0" in one] == ["nothing", "#1", "nothing", "#1"]
+
+
+def test_the_steps_of_a_simulated_run_say_what_each_log_held(tmp_path: Path) -> None:
+    """As those of a counterexample do, on both ways to its page; of a run on a real cluster nobody knows."""
+    named = f"{USERS_MODULE}:doubles"
+    folder = tmp_path / "run"
+    run_command_line(["run", named, "--cluster", "simulated", "--folder", str(folder), "--report"])
+    page = folder / "report.html"
+    drawn = page.read_text()
+    page.unlink()
+    assert run_command_line(["report", str(folder)]) == 0
+    assert page.read_text() == drawn
+    assert '"log for sink-0"' in drawn
+    description = json.loads((folder / "scenario.json").read_text())
+    described, history, judgement = judge_folder(folder, Registry())
+    on_spark = msgspec.structs.replace(described, cluster={**description["cluster"], "cluster": "embedded"})
+    assert '"log for' not in draw_run(on_spark, history, judgement, folder, Registry()).read_text()
 
 
 def test_the_diagram_by_itself_is_svg_that_needs_nothing(found: Path) -> None:

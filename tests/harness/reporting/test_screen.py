@@ -191,15 +191,22 @@ def test_the_line_of_a_guarantee(status: Status, broken: bool, summary: str, sty
     assert [str(span.style) for span in line.spans] == [style]
 
 
-def test_a_recovery_that_did_not_end() -> None:
-    judgement = judged(recoveries=[Recovery(0, "count-0", 2, 12_000, 3_000, None, None)])
-    assert "  recovery   count-0 did not recover (detected 12.0 ms, then redeployed 3.0 ms)" in shown(
-        described(PLANNED), [struck()], judgement
-    )
-    judgement = judged(recoveries=[Recovery(0, "count-0", 0, None, None, None, None)])
-    assert "  recovery   count-0 did not recover (not even detected)" in shown(
-        described(PLANNED), [struck()], judgement
-    )
+@pytest.mark.parametrize(
+    ("recovery", "said"),
+    [
+        (Recovery(0, "count-0", 0, None, None, None, None), "did not come back (not even detected)"),
+        (
+            Recovery(0, "count-0", 2, 12_000, 3_000, None, None),
+            "did not come back (detected 12.0 ms, then redeployed 3.0 ms)",
+        ),
+        (
+            Recovery(0, "count-0", 2, 12_000, 3_000, 0, None),
+            "has not come to where it was (detected 12.0 ms, then redeployed 3.0 ms, then restored 0.0 ms)",
+        ),
+    ],
+)
+def test_a_recovery_that_did_not_end_says_how_far_it_came(recovery: Recovery, said: str) -> None:
+    assert f"  recovery   count-0 {said}" in shown(described(PLANNED), [struck()], judged(recoveries=[recovery]))
 
 
 def test_virtual_time_is_called_so() -> None:

@@ -6,13 +6,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
-from ..contracts.cluster import Run
-from ..core.wording import numbers_said
-from ..protocol.controller import Controller
-from ..recording.recorder import MemoryRecorder
-from ..recording.records import Offered, Record, whose
-from ..worlds.simulated.deployment import SimulatedDeployment
-from .counterexample import ReplayedCounterexample, simulated
+from ...contracts.cluster import Run
+from ...contracts.injection import FaultKind
+from ...contracts.scenario import Scenario
+from ...core.wording import numbers_said
+from ...protocol.controller import Controller
+from ...recording.history import History
+from ...recording.recorder import MemoryRecorder
+from ...recording.records import Offered, Record, whose
+from .cluster import SimulatedCluster
+from .deployment import SimulatedDeployment
 
 _Kept = Mapping[str, str]
 """Downstream slice -> what is kept for it, in words."""
@@ -53,18 +56,17 @@ class _LookingOn(MemoryRecorder):
             self.logs.note(who, at, {to: numbers_said(numbers) for to, numbers in kept.items()})
 
 
-def logs_of(replayed: ReplayedCounterexample) -> LogsHeld:
-    """Nothing is known of the logs of a run on a real cluster; nor where what is carried out here comes to something
-    else, as code does that depends on more than its input. Raises UsersCodeFailed when the user's code does."""
-    found, scenario = replayed.counterexample, replayed.scenario
-    if replayed.folder is not None:
-        return LogsHeld()
+def logs_held(
+    cluster: SimulatedCluster, scenario: Scenario, seed: int, kinds: Mapping[str, FaultKind], history: History
+) -> LogsHeld:
+    """Of the run that has left this history. Nothing is known where what is carried out here comes to another, as code
+    does that depends on more than its input. Raises UsersCodeFailed when the user's code does."""
     recorder = _LookingOn()
-    run = Run("looked-at", scenario, found.seed, recorder, replayed.kinds, None)
-    with simulated(found).simulate(run, Controller(scenario.faults)) as deployment:
+    run = Run("looked-at", scenario, seed, recorder, kinds, None)
+    with cluster.simulate(run, Controller(scenario.faults)) as deployment:
         recorder.deployment = deployment
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
         deployment.stop()
-    return recorder.logs if recorder.history().digest() == replayed.history.digest() else LogsHeld()
+    return recorder.logs if recorder.history().digest() == history.digest() else LogsHeld()
