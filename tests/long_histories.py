@@ -1,6 +1,9 @@
 """Run folders of any length, made by hand: word count under passive replication, its counters fed one word at a time.
 
-`python -m tests.long_histories` is no command; a benchmark and a test judge such folders in a process of their own.
+Benchmarks and tests judge and draw such folders. To make one by hand, and draw it, in this folder:
+
+    python long_histories.py FOLDER 10000000 crash
+    streamproof report FOLDER
 """
 
 from __future__ import annotations
@@ -8,22 +11,26 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from random import Random
 
 import msgspec
 
+from streamproof.faults.crash import crash as crash_of
+from streamproof.harness.contracts.registry import Named
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import precise_recovery, rollback_recovery
 from streamproof.harness.core.quantities import events
+from streamproof.harness.recording.folder import write_json
 from streamproof.harness.recording.history import Bite, Drained, FaultStruck, NodeGone, Placed, Stamp, TimelineEntry
 from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Delivered,
+    Ended,
     Kept,
     Offered,
     Opened,
@@ -33,6 +40,8 @@ from streamproof.harness.recording.records import (
     Taken,
 )
 from streamproof.harness.recording.sealing import seal
+from streamproof.harness.running.run import describe
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words
@@ -50,6 +59,16 @@ def subject(masked: bool) -> SchemeSubject:
 def scenario(masked: bool, outputs: int) -> Scenario:
     claims = [precise_recovery() if masked else rollback_recovery()]
     return Scenario(subject(masked), words(VOCABULARY, events=outputs, batch=BATCH), claims=claims)
+
+
+def masking() -> Scenario:
+    """By its name a folder's scenario is found again."""
+    return scenario(True, BATCH)
+
+
+def repeating() -> Scenario:
+    """The same, of one whose sink drops nothing."""
+    return scenario(False, BATCH)
 
 
 @dataclass
@@ -89,7 +108,8 @@ class Maker:
         return Stamped(self._at, record)
 
     def records(self) -> Iterator[Stamped]:
-        random = Random(7)
+        workload = scenario(self.masked, self.outputs).workload
+        fed = enumerate(workload.draw(self.outputs, workload.seed), start=1)
         receivers = next(spec for spec in subject(self.masked).specs if spec.slice_id == "split-0").receivers
         counters = [_Counter(f"count-{place}", 1, {}) for place in range(2)]
         for name in SLICES:
@@ -107,8 +127,7 @@ class Maker:
         crashed = False
         for first in range(1, self.outputs + 1, BATCH):
             drawn = [
-                Event("source-0", seq, str(seq), f"w{random.randrange(VOCABULARY)}", seq)
-                for seq in range(first, min(first + BATCH, self.outputs + 1))
+                Event("source-0", seq, key, value, seq * workload.tick) for seq, (key, value) in islice(fed, BATCH)
             ]
             yield self._stamped(Offered("source-0", drawn))
             yield self._stamped(Taken("split-0", 1, "source-0", 1, drawn[0].seq, drawn[-1].seq, len(drawn)))
@@ -131,6 +150,9 @@ class Maker:
         yield self._stamped(Kept("split-0", 1, {}))
         for counter in counters:
             yield self._stamped(Kept(counter.name, counter.number, counter.counts))
+        yield self._stamped(Ended("split-0", 1, {"source-0": [1]}))
+        for counter in counters:
+            yield self._stamped(Ended(counter.name, counter.number, {"split-0": [1]}))
         self.timeline.append(Drained(Stamp(self._at + 1)))
 
     def _taken(self, counter: _Counter, taken: list[Event], known: int = 0) -> Iterator[Stamped]:
@@ -165,6 +187,10 @@ def write(folder: Path, outputs: int, *, crash: bool, masked: bool) -> int:
     """Returns how many rows were delivered."""
     folder.mkdir(parents=True, exist_ok=True)
     maker = Maker(outputs, crash, masked)
+    origin = f"{Path(__file__).stem}:{'masking' if masked else 'repeating'}"
+    faults = [crash_of("count-0").after(events(1))] if crash else []
+    named = Named(origin, origin, "", replace(scenario(masked, outputs), faults=faults))
+    write_json(folder / "scenario.json", describe(named, EmbeddedCluster(), 7, folder.name))
 
     def records() -> Iterator[Stamped]:
         yield from maker.records()

@@ -24,7 +24,7 @@ from ..recording.history import Bite
 from ..recording.records import Stamped
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
-from .attempts import Attempt, Death
+from .attempts import Attempt, Death, Passed
 from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
@@ -112,6 +112,16 @@ class RecoveryWorkerKiller:
                 raise InvalidOperator(f"without any fault: {attempt.failure}")
             found += attempt.records
         return found
+
+
+def points_passed(worker: RecoveryWorker, request: CampaignRequest) -> Sequence[Passed]:
+    """By a run of the query without failures. Raises InvalidOperator where it fails all the same."""
+    with worker.fed(request.query, request.query.batches(request.workload)):
+        worker.store.clear()
+        attempt = worker.live(DRIVER, SINK, 1, watched=True)
+    if attempt.failure is not None:
+        raise InvalidOperator(f"without any fault: {attempt.failure}")
+    return attempt.passed
 
 
 def _at(crash: Crash) -> Callable[[Address], bool]:

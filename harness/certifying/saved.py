@@ -29,8 +29,14 @@ from ..running.run import new_run_id
 from .conclusion import Planned
 from .killing import kill
 from .losing_power import lose_again
-from .recovery_worker_kills import RecoveryWorkerKiller, is_of_recovery_workers, recovery_worker_of_its_own
+from .recovery_worker_kills import (
+    RecoveryWorkerKiller,
+    is_of_recovery_workers,
+    points_passed,
+    recovery_worker_of_its_own,
+)
 from .rejudging import JudgedRun, judge_run
+from .relocating import relocated
 from .request import CampaignRequest
 
 COUNTEREXAMPLE: Final = "counterexample.json"
@@ -109,7 +115,8 @@ def replay_saved(
     registry: Registry,
     folder: Path,
 ) -> JudgedRun:
-    """Run the schedule again, into a run folder. Raises ScenarioChanged where query or workload are others now."""
+    """Run the schedule again, into a run folder: of code that was repaired since, at the lines where it is now what was
+    meant. Raises ScenarioChanged where query or workload are others now, and where the code passes nothing like it."""
     resized = replace(query, batch_events=saved.batch_events, settings=saved.subject["settings"])
     _check_same(saved, resized)
     if workload.name != saved.workload:
@@ -117,17 +124,21 @@ def replay_saved(
     fed = replace(workload, events=saved.events, seed=saved.workload_seed)
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
-    if any(map(is_of_recovery_workers, saved.planned)):
-        _kill_in_recovery_worker(
+    planned = saved.planned
+    if any(map(is_of_recovery_workers, planned)):
+        planned = _kill_in_recovery_worker(
             folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
         )
     else:
-        kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
-    return judge_run(folder, [one.crash for one in saved.planned], claims, registry.oracles)
+        kill(folder, named, planned, cluster, registry, (), saved.seed)
+    return judge_run(folder, [one.crash for one in planned], claims, registry.oracles)
 
 
-def _kill_in_recovery_worker(folder: Path, request: CampaignRequest, saved: SavedSchedule, cluster: Cluster) -> None:
-    """Raises Unsupported for a cluster that is no session of this machine's."""
+def _kill_in_recovery_worker(
+    folder: Path, request: CampaignRequest, saved: SavedSchedule, cluster: Cluster
+) -> tuple[Planned, ...]:
+    """Returns the crashes that were to strike, where the code is now. Raises Unsupported for a cluster that is no
+    session of this machine's."""
     if cluster.name != "embedded":
         raise Unsupported(
             f"{saved.planned[0]}: that is a matter of a session with one task slot on this machine, which the cluster "
@@ -139,10 +150,14 @@ def _kill_in_recovery_worker(folder: Path, request: CampaignRequest, saved: Save
             request.query, request.workload, Path(work), new_run_id(request.query.name)
         ) as worker,
     ):
-        if saved.planned[0].crash.lost is None:
-            RecoveryWorkerKiller(worker)(folder, request, saved.planned, ())
-        else:
+        if saved.planned[0].crash.lost is not None:
             lose_again(folder, request, saved.planned[0].crash, worker)
+            return saved.planned
+        planned = saved.planned
+        if any(one.crash.line for one in planned) and _sources(request.query.describe()) != _sources(saved.subject):
+            planned = relocated(planned, points_passed(worker, request))
+        RecoveryWorkerKiller(worker)(folder, request, planned, ())
+        return planned
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:
@@ -154,6 +169,11 @@ def _check_same(saved: SavedSchedule, query: Query) -> None:
             f"the query has changed since: its {name} was {then.get(name)!r}, and is {now[name]!r} now; check out the "
             "version that was certified"
         )
+
+
+def _sources(described: Mapping[str, Any]) -> Any:
+    """What tells whether the code is still the same, by each part of the query."""
+    return described.get("code")
 
 
 def _without_sources(described: Mapping[str, Any]) -> dict[str, Any]:

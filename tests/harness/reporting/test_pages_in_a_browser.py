@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import long_histories
 from certified import crash_at, trial, unsealed
 from streamproof.harness.certifying.certificate import with_conclusion, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
@@ -24,6 +25,10 @@ pytestmark = pytest.mark.browser
 PAGES = ("run", "counterexample", "certificate", "search", "comparison")
 SLOWEST = 2.0
 """Seconds within which a page opens."""
+MANY = 200_000
+"""Events of the run whose page is the largest here."""
+LARGEST = 5_000_000
+"""Bytes of its page."""
 MODULE = """
 from streamproof import *
 
@@ -122,6 +127,24 @@ def test_it_opens_quickly_fits_the_screen_and_asks_nobody(opened: Open, name: st
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if folder := os.environ.get("STREAMPROOF_SCREENSHOTS"):
         page.screenshot(path=str(Path(folder) / f"{name}-{width}-{scheme}.png"), full_page=True)
+
+
+def test_the_page_of_a_long_run_is_small_and_opens_quickly(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `streamproof report` draws it from the folder, judged anew."""
+    monkeypatch.syspath_prepend(Path(long_histories.__file__).parent)
+    long_histories.write(tmp_path / "long", MANY, crash=True, masked=False)
+    assert run_command_line(["report", str(tmp_path / "long")]) == 0
+    drawn = tmp_path / "long" / "report.html"
+    assert drawn.stat().st_size < LARGEST
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(drawn.as_uri())
+        took = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+        assert took / 1000 < SLOWEST
+        assert "rollback-recovery" in page.locator("main").inner_text()
+        assert page.locator("svg.spacetime").count() == 1
 
 
 @pytest.mark.parametrize("name", PAGES)
