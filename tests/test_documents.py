@@ -38,6 +38,7 @@ READERS = {
     "test_my_operator.py",
     "my_faults.py",
     "my_orders.py",
+    "my_database.py",
     "my_oracle.py",
     "my_scheme.py",
     "tests/certificates/test_counts_survive.py",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ..contracts.query import KIND as QUERY
 from ..core.verdicts import Evidence, Status, Tally, Verdict
+from ..core.wording import counted
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.recovery import Recovery
 from ..recording.folder import Description
@@ -61,7 +62,7 @@ def place(cluster: Mapping[str, Any]) -> str:
     nodes = cluster.get("nodes", cluster.get("workers"))
     served = cluster.get("warm", {}).get("served", 0)
     warm = f", warm after {served} run{'s' if served > 1 else ''}" if served else ""
-    return CLUSTER_WORDS.get(name, name) + ("" if nodes is None else f", {nodes} nodes") + warm
+    return CLUSTER_WORDS.get(name, name) + ("" if nodes is None else f", {counted(nodes, 'node')}") + warm
 
 
 def _faults(description: Description, history: History, recovered: Sequence[Recovery]) -> Iterator[Fact]:

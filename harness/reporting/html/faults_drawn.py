@@ -89,6 +89,11 @@ class RecoveryBar:
     def total(self) -> int:
         return sum(part.micros for part in self.parts)
 
+    @property
+    def missed(self) -> str:
+        """What an actor did not come to that did not come to its end."""
+        return "not where it was" if any(part.name == "restored" for part in self.parts) else "not back"
+
 
 def recovery_bars(
     history: History, recovered: Sequence[Recovery], replayed: Sequence[ReplayOverChannel]

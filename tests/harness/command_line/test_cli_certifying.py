@@ -109,7 +109,7 @@ def test_the_screen_says_what_it_comes_to_and_the_status_too(
     answer = ask("certify", f"{module}:{query}", "--claim", "exactly-once", "--folder", "here")
     assert (answer.status, answer.err) == (status, "")
     assert answer.out.startswith(
-        f"{query}, a Structured Streaming query     embedded Spark, 1 nodes · 6 events of words"
+        f"{query}, a Structured Streaming query     embedded Spark, 1 node · 6 events of words"
     )
     assert "  not covered  " in answer.out
     assert "The loss of files that were not synced." in answer.out

@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import streamproof
+from postgres_server import postgres_server, rows, why_no_postgres
 from readme import CERTIFY, DATABASE, example
 from streamproof import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.contracts.query import RunFolders
@@ -199,13 +200,31 @@ def test_modes_and_keys_that_are_none_are_refused() -> None:
         processor(CountVisits, "key STRING", key=())
 
 
-def test_the_store_of_the_how_to_is_made_new_and_written_to_as_it_says() -> None:
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """Of a PostgreSQL of this module's own."""
+    if reason := why_no_postgres():
+        pytest.skip(reason)
+    with postgres_server() as found:
+        yield found
+
+
+def test_the_sink_of_the_how_to_writes_a_batch_that_comes_again_once(port: int) -> None:
     made: dict[str, Any] = {}
     exec(example("def write_batch", DATABASE), made)
-    (store,) = made["query"].stores
-    folders = RunFolders("run-1", Path("sink"), Path("checkpoint"), {store.name: "127.0.0.1:9"})
-    store.reset(folders)
-    made["write_batch"](None, 0, folders)
+    (store,) = made["orders"].stores
+    row = SimpleNamespace(seq=1, value="one")
+    frame = SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: [row]))
+    folders = [
+        RunFolders(label, Path("sink"), Path("checkpoint"), {store.name: f"127.0.0.1:{port}"})
+        for label in ("r-1", "r-2")
+    ]
+    for one in folders:
+        for _ in range(2):
+            store.reset(one)
+            made["write_batch"](frame, 0, one)
+            made["write_batch"](frame, 0, one)
+    assert rows(port, "select * from orders_r_1 union all select * from orders_r_2") == [[0, 1, "one"]] * 2
 
 
 def test_the_queries_of_the_readme_are_as_it_says() -> None:
