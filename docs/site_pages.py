@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from types import ModuleType
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakKeyDictionary
 
@@ -20,7 +20,6 @@ from site_drawings import batch_svg, lattice_svg
 
 import streamproof
 from streamproof import crash, events
-from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.certifying.page import MEANINGS
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -30,9 +29,7 @@ from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.exploration import corpus, counterexample, search_document
 from streamproof.harness.exploration.sizes import brought_down
-from streamproof.harness.recording import folder
 from streamproof.harness.recording.history import History, TimelineEntry
 from streamproof.harness.recording.records import Record
 from streamproof.harness.reporting.html.affected import harmed_inputs
@@ -40,7 +37,6 @@ from streamproof.harness.reporting.html.spacetime import spacetime
 from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
 from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.running.run import run_in_memory
-from streamproof.harness.upgrading import record
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls import SCHEMES
 
@@ -56,6 +52,49 @@ _PASSED: Final = tuple(one for one in MEANINGS if one not in {*FINE_POINTS, Poin
 """The crash points of a query that lie at one place of a batch each, in their order."""
 _RECORDS: Final[tuple[Any, ...]] = get_args(Record)
 _ENTRIES: Final[tuple[Any, ...]] = get_args(TimelineEntry)
+_FORMATS: Final = (
+    ("`scenario.json`, of a run", "harness/recording/folder.py", "Description"),
+    ("`certificate.json`", "harness/certifying/certificate.py", "Certificate"),
+    ("`counterexample.json`, of a search", "harness/exploration/counterexample.py", "Counterexample"),
+    ("`counterexample.json`, of a certificate", "harness/certifying/saved.py", "SavedSchedule"),
+    ("A file of a corpus (`explore --corpus`)", "harness/exploration/corpus.py", "CorpusFile"),
+    ("What `explore --json` prints", "harness/exploration/search_document.py", "SearchDocument"),
+    ("`upgrade.json`", "harness/upgrading/record.py", "UpgradeRecord"),
+)
+"""Title, file, and the class of which a file of this format is one."""
+_CHOICE: Final = (
+    ("all that a slice held", "", "[amnesia](amnesia.md)"),
+    ("what came since a checkpoint", "", "[gap recovery](gap.md)"),
+    ("an error of a stated size", "operators say how far two states are apart", "[approximate](approximate.md)"),
+    ("inputs that count twice, none lost", "the source keeps what it gave", "[source replay](source-replay.md)"),
+    (
+        "outputs that come again, nothing lost",
+        "the state is a window, or none",
+        "[upstream backup](upstream-backup.md)",
+    ),
+    ("outputs that come again", "the state is more", "[passive replication](passive-replication.md)"),
+    (
+        "time alone: the state is restored, and what came since taken again",
+        "the sink drops what comes again, or commits with its place",
+        "[passive replication](passive-replication.md), [a transactional sink](transactional-sink.md)",
+    ),
+    (
+        "little time",
+        "a second node can be kept ready",
+        "[deployed](deployed.md), [passive standby](passive-standby.md)",
+    ),
+    (
+        "hardly any time",
+        "everything can be done twice, in one order",
+        "[active standby](active-standby.md), [active replication](active-replication.md)",
+    ),
+    (
+        "hardly any time",
+        "the order where channels meet does not matter",
+        "[k-safe fields grouping](k-safe-grouping.md), [epochs](epoch-based-processing.md)",
+    ),
+)
+"""What may be lost, what can be had, and where to begin."""
 _SMALLEST: Final[WeakKeyDictionary[Registry, dict[str, list[tuple[bool, int, str]]]]] = WeakKeyDictionary()
 Page = tuple[str, str]
 """Path in the site, and content."""
@@ -303,6 +342,11 @@ def _schemes_page(registry: Registry) -> str:
             "without and with a failure as streamproof's simulator gives it, and where the implementation departs from "
             "its paper. What is claimed depends on settings and operators; here it is that of one scenario.",
             "",
+            "## By what a failure may cost you",
+            "",
+            *_table(("a failure may cost", "and", "begin with"), _CHOICE),
+            "## All of them",
+            "",
             *_table(("scheme", "claims", "as long as", "costs"), rows),
         ]
     )
@@ -387,7 +431,7 @@ def _formats() -> str:
         "",
         "## A run's folder",
         "",
-        *_layout(folder),
+        *_layout("harness/recording/folder.py"),
         "What `records.frames` and the three Parquet files hold are these records, each with the microseconds since "
         "the run began:",
         "",
@@ -400,42 +444,55 @@ def _formats() -> str:
             ("entry", "says"), [(f"`{kind.__struct_config__.tag}`", _first(kind.__doc__ or "")) for kind in _ENTRIES]
         ),
     ]
-    lines += ["## A certificate's folder", "", *_layout(certificate)]
-    lines += ["## The folder of an upgrade", "", *_layout(record)]
-    for title, version, kind in (
-        ("`scenario.json`, of a run", folder.VERSION, folder.Description),
-        ("`certificate.json`", certificate.VERSION, certificate.Certificate),
-        ("`counterexample.json`, of a search", counterexample.VERSION, counterexample.Counterexample),
-        ("`counterexample.json`, of a certificate", saved.VERSION, saved.SavedSchedule),
-        ("A file of a corpus (`explore --corpus`)", corpus.VERSION, corpus.CorpusFile),
-        ("What `explore --json` prints", search_document.VERSION, search_document.SearchDocument),
-        ("`upgrade.json`", record.VERSION, record.UpgradeRecord),
-    ):
-        said = dict(members_said(kind))
-        lines += [f"## {title}", "", f"Version {version}.", ""]
-        lines += _table(
-            ("field", "is", "means"), [(f"`{name}`", f"`{of}`", said.get(name, "")) for name, of in _fields(kind)]
+    lines += ["## A certificate's folder", "", *_layout("harness/certifying/certificate.py")]
+    lines += ["## The folder of an upgrade", "", *_layout("harness/upgrading/record.py")]
+    for title, file, name in _FORMATS:
+        read = _source(file)
+        version = next(
+            one.value for one in read.body if isinstance(one, ast.AnnAssign | ast.Assign) and _is_version(one)
         )
+        assert isinstance(version, ast.Constant)
+        kind = next(one for one in read.body if isinstance(one, ast.ClassDef) and one.name == name)
+        lines += [f"## {title}", "", f"Version {version.value}.", ""]
+        lines += _table(("field", "is", "means"), _fields(kind))
     return "\n".join(lines)
 
 
-def _layout(module: ModuleType) -> list[str]:
+def _source(file: str) -> ast.Module:
+    """Read, and not imported: what makes certificates needs Spark, which this site is made without."""
+    return ast.parse((Path(streamproof.__path__[0]) / file).read_text())
+
+
+def _is_version(one: ast.AnnAssign | ast.Assign) -> bool:
+    target = one.target if isinstance(one, ast.AnnAssign) else one.targets[0]
+    return isinstance(target, ast.Name) and target.id == "VERSION"
+
+
+def _layout(file: str) -> list[str]:
     """The folder, as the docstring of its module draws it."""
-    drawn = re.search(r"^```\n.*?^```$", inspect.getdoc(module) or "", re.DOTALL | re.MULTILINE)
-    assert drawn is not None, module
+    drawn = re.search(r"^```\n.*?^```$", ast.get_docstring(_source(file)) or "", re.DOTALL | re.MULTILINE)
+    assert drawn is not None, file
     return [drawn[0].replace("```\n", "```text\n", 1), ""]
 
 
-def _fields(kind: Any) -> Iterator[tuple[str, str]]:
-    for name, of in inspect.get_annotations(kind).items():
-        yield name, re.sub(r"Annotated\[([^,]+),.*\]", r"\1", str(of)).replace("_Amount", "int")
+def _fields(kind: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
+    said = dict(_said(kind))
+    for one in kind.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            of = re.sub(r"Annotated\[(.+), _\w+\]", r"\1", ast.unparse(one.annotation)).replace("_Amount", "int")
+            yield f"`{one.target.id}`", f"`{of}`", said.get(one.target.id, "")
 
 
 def members_said(kind: type) -> Iterator[tuple[str, str]]:
-    """The members of an enumeration, or the fields of a record, and what stands below each in its source."""
+    """The members of an enumeration, and what stands below each in its source."""
     (read,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(read, ast.ClassDef)
-    for one, following in pairwise(read.body):
+    yield from _said(read)
+
+
+def _said(kind: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The members of an enumeration, by their values, or the fields of a record."""
+    for one, following in pairwise(kind.body):
         said = following.value if isinstance(following, ast.Expr) else None
         if not isinstance(said, ast.Constant) or not isinstance(said.value, str):
             continue
