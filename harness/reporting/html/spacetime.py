@@ -444,6 +444,14 @@ class _Diagram:
             # What it makes next is not sent: the receiver has had that, or wrongly goes by having had it.
             said = f"{asked}#{what.after:,}, though its next is #{what.next_seq:,}"
             self._add(at, who, StepSign.WORD, said)
+        elif replay is None and self._is_of_a_successor(at, what):
+            # So it goes by having had all that came before, whether anybody was given that or not.
+            self._add(at, who, StepSign.WORD, f"{asked}#{what.after:,}, and sends nothing again")
+
+    def _is_of_a_successor(self, at: int, what: Opened) -> bool:
+        """Whether it is asked for by one whose predecessor is gone."""
+        gone = [one for one, over in self._lost.items() if one[0] == what.downstream and over < at]
+        return any(incarnation < what.downstream_incarnation for _, incarnation in gone)
 
     def _struck(self, at: int, what: FaultStruck) -> None:
         hit = [who for who, over in self._lost.items() if over == at and who[0] in map(slice_of, what.bite.actors)]

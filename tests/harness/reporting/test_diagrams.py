@@ -20,6 +20,7 @@ from streamproof import (
     Scenario,
     active_replication,
     at_least_once,
+    checkpoint,
     crash,
     events,
     exactly_once,
@@ -99,6 +100,17 @@ def test_a_receiver_that_asks_for_what_comes_after_more_than_was_made_is_told_of
     diagram, _, _ = drawn(Scenario(subject, replace(NUMBERED, rate=1_000), [crash("relay-0").after(events(5))]))
     said = [step.said for step in diagram.steps]
     assert "relay-0#2 is asked by trace-0#1 for what comes after #4, though its next is #1" in said
+
+
+def test_a_successor_that_asks_for_nothing_again_is_told_of() -> None:
+    """What its checkpoint says to have been had, it never gave to anybody."""
+    broken = Registry().mutants["transactional-sink-saving-its-vector-first"].make(trace(parallelism=1), events(8))
+    fed = replace(NUMBERED, events=8, batch=4)
+    diagram, _, _ = drawn(Scenario(broken, fed, [crash("sink-0").at(checkpoint(1).durable)]))
+    said = [step.said for step in diagram.steps]
+    assert "trace-0#1 is asked by sink-0#2 for what comes after #8, and sends nothing again" in said
+    calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
+    assert not any("sends nothing again" in step.said for step in calm.steps)
 
 
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
