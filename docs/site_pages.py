@@ -452,6 +452,7 @@ def _formats() -> str:
             one.value for one in read.body if isinstance(one, ast.AnnAssign | ast.Assign) and _is_version(one)
         )
         assert isinstance(version, ast.Constant)
+        assert isinstance(version.value, int)
         kind = next(one for one in read.body if isinstance(one, ast.ClassDef) and one.name == name)
         lines += [f"## {title}", "", f"Version {version.value}.", ""]
         lines += _table(("field", "is", "means"), _fields(kind))
