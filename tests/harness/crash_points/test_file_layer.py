@@ -98,7 +98,7 @@ def told(tree: Tree) -> dict[str, object]:
     def one(node: object) -> object:
         match node:
             case File():
-                return bytes(node.content)
+                return (bytes(node.content), node.attributes) if node.attributes else bytes(node.content)
             case Symlink():
                 return node
         return "folder"
@@ -113,6 +113,7 @@ def journalled(folder: MountedFolder, base: Tree | None = None, begin: int = 0) 
     return tree
 
 
+MARK = "user.done"
 NAMES = st.sampled_from(["a", "b", "d/a", "d/b"])
 STEPS = st.lists(
     st.one_of(
@@ -124,6 +125,8 @@ STEPS = st.lists(
         st.tuples(st.just("unlink"), NAMES, st.none()),
         st.tuples(st.just("folder"), st.just("d"), st.just("e")),
         st.tuples(st.just("hold"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("mark"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("unmark"), NAMES, st.none()),
     ),
     max_size=25,
 )
@@ -155,6 +158,10 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 # It is open while others rename and remove it.
                 held.append(os.open(path, os.O_RDWR))
                 os.pwrite(held[-1], more, 3)
+            case "mark", bytes():
+                os.setxattr(path, MARK, more)
+            case "unmark", _:
+                os.removexattr(path, MARK)
     except OSError:
         return
 
@@ -273,6 +280,22 @@ class TestJournal:
         assert (OperationKind.LISTED, "") in looked
         mounted.be_quiet()
         assert (OperationKind.OPENED, "a") not in mounted.looked_at(mounted.position)
+
+    def test_who_asks_for_an_attribute_has_looked_at_the_file(self, mounted: MountedFolder) -> None:
+        for name in ("asked", "listed", "left"):
+            (mounted.mount / name).write_text("1")
+        os.setxattr(mounted.mount / "asked", MARK, b"1")
+        mounted.be_quiet()
+        begin = mounted.position
+        assert os.getxattr(mounted.mount / "asked", MARK) == b"1"
+        assert os.listxattr(mounted.mount / "listed") == []
+        assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"asked", "listed"}
+
+    def test_keeps_no_attributes_but_those_of_files_that_anybody_may_set(self, mounted: MountedFolder) -> None:
+        (mounted.mount / "a").write_text("1")
+        for path, name in ((mounted.mount, MARK), (mounted.mount / "a", "trusted.done")):
+            with pytest.raises(OSError, match="not supported"):
+                os.setxattr(path, name, b"1")
 
     def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
         root = mounted.mount
@@ -498,6 +521,28 @@ class TestStates:
         for state, mode in ((after, 0o444), (before, usual)):
             store.restore(state)
             assert stat.S_IMODE(sealed.stat().st_mode) == mode
+
+    def test_differ_by_a_mark_in_an_extended_attribute_and_it_is_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows = mounted.mount / "rows"
+        rows.write_text("1")
+        marks = [store.mark()]
+        os.setxattr(rows, MARK, b"yes")
+        marks.append(store.mark())
+        os.removexattr(rows, MARK)
+        marks.append(store.mark())
+        assert controller.heard[-2:] == [f"setxattr rows > {MARK}", f"removexattr rows > {MARK}"]
+        before, marked, after = store.states(marks)
+        opened = Looks(frozenset({str(rows)}), frozenset(), frozenset())
+        assert opened.tell_apart(before, marked)
+        for state, names in ((marked, [MARK]), (after, []), (before, [])):
+            store.restore(state)
+            assert os.listxattr(rows) == names
+        store.restore(marked)
+        assert os.getxattr(rows, MARK) == b"yes"
 
     def test_of_an_attempt_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
