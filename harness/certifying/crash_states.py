@@ -22,7 +22,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
-from ..crash_points.files.operations import SQLITE_JOURNAL
+from ..crash_points.files.operations import BESIDE_SQLITE
 from ..crash_points.files.trees import attributes_of
 from ..recording.history import Lost
 
@@ -48,7 +48,7 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     attributes: tuple[tuple[str, bytes], ...] = ()
     """Of a file that was copied, its extended attributes; of one whose operations are journalled, `content` tells."""
     rolled_back: str = ""
-    """Of a SQLite database in the middle of a transaction, and of its journal, what SQLite takes that back to
+    """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
 
 
@@ -119,9 +119,9 @@ class Looks:
         hidden one does: somebody may keep a marker there, or take up what an attempt before has left, and look for it
         in the list.
 
-        Of a database in the middle of a transaction, and of its journal, SQLite tells nothing but what there was
-        before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody else
-        one of them, their contents count.
+        Of a database in the middle of a transaction, and of its journal or its log, SQLite tells nothing but what there
+        was before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody
+        else one of them, their contents count.
         """
         here, there = one.entries, other.entries
         back = self._by_sqlite_alone
@@ -139,10 +139,10 @@ class Looks:
 
     @cached_property
     def _by_sqlite_alone(self) -> frozenset[str]:
-        """Databases and their journals that SQLite alone has opened."""
+        """Databases and what lies beside them that SQLite alone has opened."""
         alone = self.opened_by_sqlite - self.opened
-        databases = {path for path in alone if f"{path}{SQLITE_JOURNAL}" in alone}
-        return frozenset(databases | {f"{path}{SQLITE_JOURNAL}" for path in databases})
+        beside = {path for path in alone if path.endswith(BESIDE_SQLITE) and path.rpartition("-")[0] in alone}
+        return frozenset(beside | {path.rpartition("-")[0] for path in beside})
 
     def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {

@@ -95,8 +95,12 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return self.kind not in NO_POINTS and self.thread != KERNEL
 
 
-SQLITE_JOURNAL: Final = "-journal"
-"""Ends the name of a journal of SQLite's, which begins with that of its database."""
+ROLLBACK_JOURNAL: Final = "-journal"
+WRITE_AHEAD_LOG: Final = "-wal"
+LOG_INDEX: Final = "-shm"
+"""Of a write-ahead log, where which page is. It is made anew by who opens a database that nobody has open."""
+BESIDE_SQLITE: Final = (ROLLBACK_JOURNAL, WRITE_AHEAD_LOG, LOG_INDEX)
+"""How the names of files end that SQLite keeps beside a database, which begin with that of the database."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Operation)

@@ -31,7 +31,7 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import KERNEL, OF_ATTRIBUTES, SQLITE_JOURNAL, Operation, OperationKind, framed
+from .operations import BESIDE_SQLITE, KERNEL, OF_ATTRIBUTES, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
 from .trees import USERS_OWN
 
@@ -202,14 +202,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return f"{self._nameless}/{name}" if name.startswith(_NAMELESS) else self._below + path
 
     def _meddle(self, path: str) -> None:
-        """A file is taken away, emptied or replaced: a journal that SQLite has not opened yet, or its database. What
-        SQLite makes of them then is no more than what it would have taken them back to: as if they had been read."""
-        beside = path if path.endswith(SQLITE_JOURNAL) else path + SQLITE_JOURNAL
-        if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
-            return
-        with suppress(FileNotFoundError):
-            if os.lstat(self._at(beside)).st_ino not in self._created:
-                self._look(OperationKind.OPENED, path)
+        """A file is taken away, emptied or replaced: a database, or one beside it that SQLite has not opened yet. What
+        SQLite makes of them then is no more than what it would have recovered from them: as if they had been read."""
+        for beside in (path,) if path.endswith(BESIDE_SQLITE) else (path + name for name in BESIDE_SQLITE):
+            if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
+                continue
+            with suppress(FileNotFoundError):
+                if os.lstat(self._at(beside)).st_ino not in self._created:
+                    self._look(OperationKind.OPENED, path)
 
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
@@ -282,8 +282,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
-        self._look_into(old)
-        self._meddle(new)
+        removed = new.rpartition("/")[2].startswith(_NAMELESS)
+        if removed:
+            self._meddle(old)
+        else:
+            self._look_into(old)
+            self._meddle(new)
         if os.path.isdir(self._at(new)):
             # It is replaced only where it is empty.
             self._look(OperationKind.LISTED, new)
@@ -294,7 +298,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if flags and os.path.lexists(self._at(new)):
                 raise OSError(errno.EEXIST, f"{new} is there")
             os.rename(self._at(old), self._at(new))
-            if new.rpartition("/")[2].startswith(_NAMELESS):
+            if removed:
                 # That is how libfuse says that a file which is still open has lost its name; where another one is about
                 # to get it, that is one step.
                 self._rename_handles(old, "")

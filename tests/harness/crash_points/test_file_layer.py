@@ -607,6 +607,19 @@ def empty_the_journal(file: Path) -> None:
     look_somehow(file)
 
 
+def take_the_log_away(file: Path) -> None:
+    """As who cleans up: then what was committed in it is lost."""
+    file.with_name(f"{file.name}-wal").unlink(missing_ok=True)
+    look_somehow(file)
+
+
+def empty_the_log(file: Path) -> None:
+    beside = file.with_name(f"{file.name}-wal")
+    if beside.exists():
+        beside.open("w").close()
+    look_somehow(file)
+
+
 def restore_a_backup(file: Path) -> None:
     """Under a journal that belongs to another file: SQLite takes back what never was."""
     with closing(sqlite3.connect(file.with_name("backup"))) as backup, backup:
@@ -675,6 +688,26 @@ class TestTransactions:
         assert len(sizes) == 5
         assert sum(sizes) == len(states)
 
+    def test_in_a_log_is_recovered_from_once_for_what_sqlite_takes_from_it(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, states = self.states(mounted, controller, mode="wal")
+        assert len({one.digest for one in states}) > 40
+        # No index of the log yet; not committed; committed, and carried over; no index any more; no log.
+        sizes = self.told_apart(store, states, mounted, read_all)
+        assert len(sizes) == 5
+        assert sum(sizes) == len(states)
+
+    @pytest.mark.parametrize("read", [take_the_log_away, empty_the_log, copy_first])
+    def test_in_a_log_is_recovered_from_at_each_write_where_anybody_else_looks(
+        self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
+    ) -> None:
+        store, states = self.states(mounted, controller, mode="wal")
+        looked_at = {(file.path, file.content) for one in states for file in one.files if file.path.endswith("db-wal")}
+        if read is copy_first:
+            looked_at = {(file.path, file.content) for one in states for file in one.files if file.path.endswith(".db")}
+        assert len(self.told_apart(store, states, mounted, read)) >= len(looked_at)
+
     @pytest.mark.parametrize("read", [copy_first, look_into_the_journal])
     def test_is_recovered_from_at_each_write_where_anybody_but_sqlite_looks(
         self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
@@ -721,8 +754,9 @@ class TestTransactions:
 
 def test_a_journal_of_several_databases_is_taken_back_by_nobody() -> None:
     named = bytes.fromhex("d9d505f920a163d7")
-    assert rolled_back(b"", b"x" * 512 + named) == ""
-    assert rolled_back(b"no database", b"x" * 512) == ""
+    assert rolled_back(b"", {"-journal": b"x" * 512 + named}) == ""
+    assert rolled_back(b"no database", {"-journal": b"x" * 512}) == ""
+    assert rolled_back(b"no database", {"-wal": b"x" * 512}) == ""
 
 
 @needs_mounts
