@@ -58,7 +58,8 @@ class Controller:
         """Whether whoever waits may go on."""
         self._server = socket.create_server(("127.0.0.1", 0))
         self.place = self._server.getsockname()
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         while True:
@@ -77,6 +78,10 @@ class Controller:
                     connection.sendall(b"g")
 
     def close(self) -> None:
+        # Whoever waits is woken and gone before the next one's socket gets the same number.
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._server.close()
 
 
@@ -594,30 +599,25 @@ def look_into_the_journal(file: Path) -> None:
     read_all(file)
 
 
-def take_the_journal_away(file: Path) -> None:
-    """By who takes it for a lock that somebody has left: then what is half written stays."""
-    file.with_name(f"{file.name}-journal").unlink(missing_ok=True)
-    look_somehow(file)
+def take_away(beside: str) -> Callable[[Path], None]:
+    """By who takes it for a lock that somebody has left: then what is half written stays, or what was committed is
+    lost."""
+
+    def read(file: Path) -> None:
+        file.with_name(file.name + beside).unlink(missing_ok=True)
+        look_somehow(file)
+
+    return read
 
 
-def empty_the_journal(file: Path) -> None:
-    beside = file.with_name(f"{file.name}-journal")
-    if beside.exists():
-        beside.open("w").close()
-    look_somehow(file)
+def empty(beside: str) -> Callable[[Path], None]:
+    def read(file: Path) -> None:
+        path = file.with_name(file.name + beside)
+        if path.exists():
+            path.open("w").close()
+        look_somehow(file)
 
-
-def take_the_log_away(file: Path) -> None:
-    """As who cleans up: then what was committed in it is lost."""
-    file.with_name(f"{file.name}-wal").unlink(missing_ok=True)
-    look_somehow(file)
-
-
-def empty_the_log(file: Path) -> None:
-    beside = file.with_name(f"{file.name}-wal")
-    if beside.exists():
-        beside.open("w").close()
-    look_somehow(file)
+    return read
 
 
 def restore_a_backup(file: Path) -> None:
@@ -698,7 +698,7 @@ class TestTransactions:
         assert len(sizes) == 5
         assert sum(sizes) == len(states)
 
-    @pytest.mark.parametrize("read", [take_the_log_away, empty_the_log, copy_first])
+    @pytest.mark.parametrize("read", [take_away("-wal"), empty("-wal"), copy_first])
     def test_in_a_log_is_recovered_from_at_each_write_where_anybody_else_looks(
         self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
     ) -> None:
@@ -718,7 +718,7 @@ class TestTransactions:
         entries = [one.entries.get(str(mounted.mount / looked_at)) for one in states]
         assert len(sizes) >= len({one and one.content for one in entries}) > 10
 
-    @pytest.mark.parametrize("read", [take_the_journal_away, empty_the_journal, restore_a_backup])
+    @pytest.mark.parametrize("read", [take_away("-journal"), empty("-journal"), restore_a_backup])
     def test_is_recovered_from_at_each_write_where_sqlite_is_kept_from_taking_it_back(
         self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
     ) -> None:
