@@ -57,8 +57,9 @@ NOT_REPAIRED = (
 )
 TAKEN_BACK = (
     "What is seen of a SQLite database in the middle of a transaction by who keeps SQLite from taking it back (as "
-    "`immutable` does), opens it as SQLite does (O_NOFOLLOW), or asks no more than how large it and its journal are: "
-    "of states that SQLite takes back to the same content, one is recovered from, where nobody else has opened either."
+    "`immutable` does), opens it as SQLite does (O_NOFOLLOW), or asks no more than how large it and its journal or log "
+    "are: of states that SQLite takes back to the same content, one is recovered from, where nobody else has opened "
+    "either."
 )
 LAST_RECOVERIES = 20
 """By so many it is told how many there will be."""

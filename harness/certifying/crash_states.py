@@ -22,7 +22,8 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
-from ..crash_points.files.operations import SQLITE_JOURNAL
+from ..crash_points.files.operations import BESIDE_SQLITE
+from ..crash_points.files.trees import attributes_of
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
@@ -44,8 +45,10 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """Of a file whose operations are journalled, bytes."""
     mode: int | None = None
     """Its permission bits; None: those that a new file gets."""
+    attributes: tuple[tuple[str, bytes], ...] = ()
+    """Of a file that was copied, its extended attributes; of one whose operations are journalled, `content` tells."""
     rolled_back: str = ""
-    """Of a SQLite database in the middle of a transaction, and of its journal, what SQLite takes that back to
+    """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
 
 
@@ -65,7 +68,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def digest(self) -> str:
         """Of paths, contents, and when files were changed."""
-        told = [(kept.path, kept.content, kept.link, kept.changed) for kept in self.files]
+        told = [(kept.path, kept.content, kept.link, kept.changed, kept.attributes) for kept in self.files]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
@@ -116,9 +119,9 @@ class Looks:
         hidden one does: somebody may keep a marker there, or take up what an attempt before has left, and look for it
         in the list.
 
-        Of a database in the middle of a transaction, and of its journal, SQLite tells nothing but what there was
-        before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody else
-        one of them, their contents count.
+        Of a database in the middle of a transaction, and of its journal or its log, SQLite tells nothing but what there
+        was before: it asks how large they are, and takes back what is there. Where it has not opened both, or anybody
+        else one of them, their contents count.
         """
         here, there = one.entries, other.entries
         back = self._by_sqlite_alone
@@ -136,10 +139,10 @@ class Looks:
 
     @cached_property
     def _by_sqlite_alone(self) -> frozenset[str]:
-        """Databases and their journals that SQLite alone has opened."""
+        """Databases and what lies beside them that SQLite alone has opened."""
         alone = self.opened_by_sqlite - self.opened
-        databases = {path for path in alone if f"{path}{SQLITE_JOURNAL}" in alone}
-        return frozenset(databases | {f"{path}{SQLITE_JOURNAL}" for path in databases})
+        beside = {path for path in alone if path.endswith(BESIDE_SQLITE) and path.rpartition("-")[0] in alone}
+        return frozenset(beside | {path.rpartition("-")[0] for path in beside})
 
     def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {
@@ -272,6 +275,8 @@ class CopiedFolders:
                     path.mkdir(parents=True, exist_ok=True)
                 else:
                     shutil.copyfile(self._contents / kept.content, path)
+                    for name, value in kept.attributes:
+                        os.setxattr(path, name, value)
                     os.utime(path, ns=(kept.changed, kept.changed))
         except OSError as error:
             raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
@@ -290,7 +295,7 @@ class CopiedFolders:
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():
             (self._contents / name).write_bytes(content)
-        return StateEntry(str(path), name, changed)
+        return StateEntry(str(path), name, changed, attributes=tuple(sorted(attributes_of(path).items())))
 
     def _look(self) -> list[tuple[str, int, int, int]]:
         """Every file, folder and link, in an order in which folders come before what is in them."""

@@ -17,7 +17,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import LOOKS, SQLITE_JOURNAL, Operation, OperationKind, read_operations
+from ..crash_points.files.operations import BESIDE_SQLITE, LOG_INDEX, LOOKS, Operation, OperationKind, read_operations
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
@@ -55,8 +55,8 @@ class JournaledFolders:
         self._begin = 0
         self.names = VaryingNames()
         """What is known to vary of the names of files."""
-        self._taken_back: dict[tuple[bytes, bytes], str] = {}
-        """Of databases and their journals, by their tokens."""
+        self._taken_back: dict[tuple[tuple[str, bytes], ...], str] = {}
+        """Of databases and what lies beside them, by how their names end and their tokens."""
 
     def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """An attempt begins, on what is there. `watched` is who is told of its operations; None: nobody."""
@@ -170,17 +170,19 @@ class JournaledFolders:
         return tuple(self._entry(path, tree.nodes[path], back.get(path, "")) for path in sorted(tree.nodes))
 
     def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
-        """Databases in the middle of a transaction and their journals, with what SQLite takes them back to."""
-        for path, journal in tree.nodes.items():
-            database = tree.nodes.get(path.removesuffix(SQLITE_JOURNAL)) if path.endswith(SQLITE_JOURNAL) else None
-            if not isinstance(journal, File) or not isinstance(database, File):
+        """Databases in the middle of a transaction, and what lies beside them, with what SQLite takes them back to."""
+        for path, database in tree.nodes.items():
+            beside = {name: node for name in BESIDE_SQLITE if isinstance(node := tree.nodes.get(path + name), File)}
+            if not beside or not isinstance(database, File):
                 continue
-            tokens = database.token, journal.token
+            counting = {name: file for name, file in beside.items() if name != LOG_INDEX}
+            tokens = (("", database.token), *((name, file.token) for name, file in counting.items()))
             if tokens not in self._taken_back:
-                self._taken_back[tokens] = rolled_back(bytes(database.content), bytes(journal.content))
+                contents = {name: bytes(file.content) for name, file in counting.items()}
+                self._taken_back[tokens] = rolled_back(bytes(database.content), contents)
             if said := self._taken_back[tokens]:
                 yield path, said
-                yield path.removesuffix(SQLITE_JOURNAL), said
+                yield from ((path + name, said) for name in beside)
 
     def _entry(self, path: str, node: object, back: str) -> StateEntry:
         match node:

@@ -41,7 +41,13 @@ HERE = {one.version for one in environments() if one.whole} | {chosen_version()}
 VERSIONS = [pytest.param(one.tried, marks=() if one.tried in HERE else pytest.mark.long) for one in SUPPORTED.values()]
 SEND_CODE = [one for one in VERSIONS if not str(one.values[0]).startswith("3.3.")]
 """pyspark 3.3 reads functions of Python 3.11, and cannot send them on."""
-OTHERS = [one.tried for one in SUPPORTED.values() if one.tried != chosen_version()]
+OFTEN = "4.1.3"
+"""The one that is tried in each run of these tests where there is an environment for it, as in CI."""
+OTHERS = [
+    pytest.param(one.tried, marks=() if one.tried == OFTEN and OFTEN in HERE else pytest.mark.long)
+    for one in SUPPORTED.values()
+    if one.tried != chosen_version()
+]
 
 
 def made(version: str) -> str:
@@ -96,7 +102,6 @@ def test_rules_of_another_version_are_found_not_to_match(rules: str, jars: str, 
         check_rules(supported(rules), fetch_agent(), environment=env, spark=chosen_spark(made(jars)))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_query_survives_on_a_cluster_of_every_version(version: str, tmp_path: Path) -> None:
     """The driver dies at a point of the harness's source, and an executor at one of Spark's."""
@@ -115,7 +120,6 @@ def test_a_query_survives_on_a_cluster_of_every_version(version: str, tmp_path: 
     assert described.cluster["spark"] == described.versions["pyspark"] == version
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_wrong_sink_is_refuted_and_the_record_names_the_spark_that_ran(version: str, tmp_path: Path) -> None:
     one = subject("blind-append")

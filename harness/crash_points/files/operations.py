@@ -36,6 +36,9 @@ class OperationKind(StrEnum):
     """When a file was changed is set. No content changes."""
     MODE = "chmod"
     """Who may do what with a file is set, to something else than before."""
+    SET_ATTRIBUTE = "setxattr"
+    """A file's extended attribute gets a value."""
+    REMOVE_ATTRIBUTE = "removexattr"
     OPENED = "opened"
     """What a file holds was looked at. Only its first time since `fresh`, as of the others."""
     ASKED = "asked"
@@ -59,6 +62,7 @@ LOOKS = (
     OperationKind.ASKED_IN_PASSING,
 )
 """What only looks."""
+OF_ATTRIBUTES = frozenset({OperationKind.SET_ATTRIBUTE, OperationKind.REMOVE_ATTRIBUTE})
 NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
 """What is no crash point."""
 KERNEL: Final = 0
@@ -75,11 +79,13 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     thread: int = 0
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
-    """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text."""
+    """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text; of an
+    extended attribute, its name."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
     permission bits."""
     data: bytes = b""
+    """Of a write, or an extended attribute."""
     file: int = 0
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
 
@@ -89,8 +95,12 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return self.kind not in NO_POINTS and self.thread != KERNEL
 
 
-SQLITE_JOURNAL: Final = "-journal"
-"""Ends the name of a journal of SQLite's, which begins with that of its database."""
+ROLLBACK_JOURNAL: Final = "-journal"
+WRITE_AHEAD_LOG: Final = "-wal"
+LOG_INDEX: Final = "-shm"
+"""Of a write-ahead log, where which page is. It is made anew by who opens a database that nobody has open."""
+BESIDE_SQLITE: Final = (ROLLBACK_JOURNAL, WRITE_AHEAD_LOG, LOG_INDEX)
+"""How the names of files end that SQLite keeps beside a database, which begin with that of the database."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Operation)

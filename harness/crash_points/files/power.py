@@ -18,8 +18,9 @@ The promises:
 
 Simplified, in the file system's favour: a rename is one step; one operation that writes is torn at pages only, and
 inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal does not say when
-files are closed; who syncs a folder has synced the names that it needs to be reached, and the permissions of what it
-holds. Against it: time makes nothing durable, though Linux writes back what is half a minute old.
+files are closed; who syncs a folder has synced the names that it needs to be reached, and the permissions and
+extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes nothing durable,
+though Linux writes back what is half a minute old.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ from typing import Final
 import msgspec
 
 from ...core.promises import Extent, Promise
-from .operations import Operation, OperationKind
+from .operations import OF_ATTRIBUTES, Operation, OperationKind
 from .trees import File, Symlink, Tree
 
 PAGE: Final = 4096
 NEWEST: Final = 8
 """How many names, the newest of those that are not synced, are lost one after the other or each by itself."""
+_OF_INODES = frozenset({OperationKind.MODE, *OF_ATTRIBUTES})
 _NAMES = frozenset(
     {
+        *_OF_INODES,
         OperationKind.CREATE,
         OperationKind.RENAME,
         OperationKind.LINK,
@@ -46,10 +49,9 @@ _NAMES = frozenset(
         OperationKind.UNLINK,
         OperationKind.MKDIR,
         OperationKind.RMDIR,
-        OperationKind.MODE,
     }
 )
-"""Permissions are kept as names are."""
+"""Permissions and extended attributes are kept as names are."""
 _CONTENTS = frozenset({OperationKind.WRITE, OperationKind.TRUNCATE})
 _SYNCS = frozenset({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
 _LISTED = 2
@@ -222,6 +224,8 @@ class _Done:
                 self.files.setdefault(file, []).append(place)
             if one.kind is OperationKind.TRUNCATE and one.offset == 0 and file.content:
                 self._brought.append((place, file, True))
+        elif one.kind in _OF_INODES:
+            self._of[place] = seen.file_of(one)
         elif one.kind is OperationKind.RENAME:
             moved, there = seen.nodes.get(one.path), seen.nodes.get(one.other)
             if isinstance(moved, File) and isinstance(there, File) and moved is not there:
@@ -266,14 +270,20 @@ class _Done:
         return list(found)
 
     def kept_names(self) -> set[int]:
-        """Those that an fsync of their folder covers, and what they rest on."""
+        """Those that an fsync of their folder covers, with what they rest on; and of what a file's inode holds, those
+        that one of the file does."""
         kept: set[int] = set()
         for place, one in enumerate(self.operations):
             if one.kind is OperationKind.SYNC_FOLDER:
                 kept.update(other for other in self.names if other < place and one.path in _folders(self._at(other)))
         for place in sorted(kept, reverse=True):
             _rest_on(place, self.names, self.operations, kept)
-        return kept
+        # A file that is synced need have no name.
+        return kept | {place for place in self.names if self._is_synced_inode(place)}
+
+    def _is_synced_inode(self, place: int) -> bool:
+        """Whether an operation changes what a file's inode holds, and is covered by an fsync of the file."""
+        return self._at(place).kind in _OF_INODES and self.synced_at(self._of[place]) > place
 
     def with_dependents(self, place: int, names: Sequence[int]) -> set[int]:
         """An operation on names, and those after it that could not be done without."""
@@ -358,9 +368,12 @@ def _listed(names: Sequence[str]) -> str:
 def _shape(tree: Tree) -> object:
     """Equal for two trees that hold the same."""
     return frozenset(
-        (path, (bytes(node.content), node.mode) if isinstance(node, File) else _text_of(node))
-        for path, node in tree.nodes.items()
+        (path, _held_by(node) if isinstance(node, File) else _text_of(node)) for path, node in tree.nodes.items()
     )
+
+
+def _held_by(file: File) -> object:
+    return bytes(file.content), file.mode, frozenset(file.attributes.items())
 
 
 def _text_of(node: object) -> str | None:

@@ -31,8 +31,9 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import KERNEL, SQLITE_JOURNAL, Operation, OperationKind, framed
+from .operations import BESIDE_SQLITE, KERNEL, OF_ATTRIBUTES, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
+from .trees import USERS_OWN
 
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
@@ -71,7 +72,9 @@ class _Asking:
     def ask(self, one: Operation) -> bool:
         """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
         order = self._order
-        what = f"{one.kind} {one.path}" + (f" > {one.other}" if one.kind is OperationKind.RENAME else "")
+        what = f"{one.kind} {one.path}"
+        if one.kind is OperationKind.RENAME or one.kind in OF_ATTRIBUTES:
+            what += f" > {one.other}"
         # A line ends at its end, and a path can hold anything.
         key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
         line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
@@ -199,14 +202,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return f"{self._nameless}/{name}" if name.startswith(_NAMELESS) else self._below + path
 
     def _meddle(self, path: str) -> None:
-        """A file is taken away, emptied or replaced: a journal that SQLite has not opened yet, or its database. What
-        SQLite makes of them then is no more than what it would have taken them back to: as if they had been read."""
-        beside = path if path.endswith(SQLITE_JOURNAL) else path + SQLITE_JOURNAL
-        if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
-            return
-        with suppress(FileNotFoundError):
-            if os.lstat(self._at(beside)).st_ino not in self._created:
-                self._look(OperationKind.OPENED, path)
+        """A file is taken away, emptied or replaced: a database, or one beside it that SQLite has not opened yet. What
+        SQLite makes of them then is no more than what it would have recovered from them: as if they had been read."""
+        for beside in (path,) if path.endswith(BESIDE_SQLITE) else (path + name for name in BESIDE_SQLITE):
+            if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
+                continue
+            with suppress(FileNotFoundError):
+                if os.lstat(self._at(beside)).st_ino not in self._created:
+                    self._look(OperationKind.OPENED, path)
 
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
@@ -279,8 +282,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
-        self._look_into(old)
-        self._meddle(new)
+        removed = new.rpartition("/")[2].startswith(_NAMELESS)
+        if removed:
+            self._meddle(old)
+        else:
+            self._look_into(old)
+            self._meddle(new)
         if os.path.isdir(self._at(new)):
             # It is replaced only where it is empty.
             self._look(OperationKind.LISTED, new)
@@ -291,7 +298,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if flags and os.path.lexists(self._at(new)):
                 raise OSError(errno.EEXIST, f"{new} is there")
             os.rename(self._at(old), self._at(new))
-            if new.rpartition("/")[2].startswith(_NAMELESS):
+            if removed:
                 # That is how libfuse says that a file which is still open has lost its name; where another one is about
                 # to get it, that is one step.
                 self._rename_handles(old, "")
@@ -383,6 +390,41 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
             return 0
 
+    def setxattr(self, path: str, name: str, value: bytes, options: int) -> int:
+        """Only of files, and of names that anybody may set: nothing else of them is kept in a crash state."""
+        if not name.startswith(USERS_OWN) or not stat.S_ISREG(os.lstat(self._at(path)).st_mode):
+            raise OSError(errno.ENOTSUP, f"an attribute {name} of {path}")
+        if options:
+            # It goes by what is there.
+            self._look_at(path)
+        with self._lock:
+            self._refuse_after_death()
+            os.setxattr(self._at(path), name, value, options, follow_symlinks=False)
+            self._change_attribute(OperationKind.SET_ATTRIBUTE, path, name, value)
+            return 0
+
+    def removexattr(self, path: str, name: str) -> int:
+        self._look_at(path)
+        with self._lock:
+            self._refuse_after_death()
+            os.removexattr(self._at(path), name, follow_symlinks=False)
+            self._change_attribute(OperationKind.REMOVE_ATTRIBUTE, path, name)
+            return 0
+
+    def _change_attribute(self, kind: OperationKind, path: str, name: str, value: bytes = b"") -> None:
+        self._change(kind, path, other=name, data=value, file=os.lstat(self._at(path)).st_ino)
+
+    def getxattr(self, path: str, name: str) -> bytes:
+        # The kernel asks for others of its own accord, before each write.
+        if not name.startswith(USERS_OWN):
+            raise OSError(errno.ENODATA, f"no attribute {name}")
+        self._look_at(path)
+        return os.getxattr(self._at(path), name, follow_symlinks=False)
+
+    def listxattr(self, path: str) -> list[str]:
+        self._look_at(path)
+        return [name for name in os.listxattr(self._at(path), follow_symlinks=False) if name.startswith(USERS_OWN)]
+
     def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
         os.chown(self._meant(path, fh), uid, gid)
         return 0
@@ -412,6 +454,11 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if (kind, path) not in self._seen:
                 self._seen.add((kind, path))
                 self._journal.write(framed(Operation(kind, path[1:], time.time_ns())))
+
+    def _look_at(self, path: str) -> None:
+        """At what a file holds, its attributes among that."""
+        if os.lstat(self._at(path)).st_ino not in self._created:
+            self._look(OperationKind.OPENED, path)
 
     def _look_into(self, path: str) -> None:
         """What it holds gets another name, under which it may be read: that is a look at all of it, but for what this

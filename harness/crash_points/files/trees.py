@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ...core.errors import OwnFailure, StorageFailed
 from .operations import Operation, OperationKind
+
+USERS_OWN: Final = "user."
+"""How the names of extended attributes begin that anybody may set."""
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +29,8 @@ class File:
     """Equal for two files that the same writes have made."""
     mode: int | None = None
     """Its permission bits; None: those that a new file gets."""
+    attributes: dict[str, bytes] = field(default_factory=dict)
+    """Its extended attributes."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
@@ -42,6 +49,15 @@ class File:
         self.mode = mode
         self._note(b"m%d" % mode)
 
+    def attribute(self, name: str, value: bytes | None) -> None:
+        """Give one a value; None: take it away."""
+        if value is None:
+            self.attributes.pop(name, None)
+            self._note(b"r", name.encode(errors="surrogateescape"))
+        else:
+            self.attributes[name] = value
+            self._note(b"a%d:" % len(value), value, name.encode(errors="surrogateescape"))
+
     def _note(self, *what: bytes) -> None:
         told = hashlib.sha256(self.token)
         for part in what:
@@ -49,7 +65,7 @@ class File:
         self.token = told.digest()
 
     def copied(self) -> File:
-        return File(bytearray(self.content), self.changed, self.token, self.mode)
+        return File(bytearray(self.content), self.changed, self.token, self.mode, dict(self.attributes))
 
 
 @dataclass(frozen=True)
@@ -63,7 +79,7 @@ class Folder:
     """What a path is that holds names."""
 
 
-FOLDER = Folder()
+FOLDER: Final = Folder()
 TreeNode = File | Symlink | Folder
 
 
@@ -90,6 +106,8 @@ class Tree:
                     content, about = path.read_bytes(), path.stat()
                     mode = stat.S_IMODE(about.st_mode)
                     found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
+                    for attribute, value in attributes_of(path).items():
+                        found.attribute(attribute, value)
                     tree.nodes[name] = tree.files.setdefault(about.st_ino, found)
         except OSError as error:
             raise StorageFailed(f"cannot read {error.filename}: {error.strerror or error}") from error
@@ -120,6 +138,8 @@ class Tree:
                         path.write_bytes(node.content)
                         if node.mode is not None:
                             path.chmod(node.mode)
+                        for attribute, value in node.attributes.items():
+                            os.setxattr(path, attribute, value)
                         os.utime(path, ns=(node.changed, node.changed))
                         made[id(node)] = path
                         self.files[path.stat().st_ino] = node
@@ -169,9 +189,11 @@ class Tree:
                 if isinstance(node, File):
                     node.changed = one.offset
             case OperationKind.MODE:
-                node = self.files.get(one.file) or self.nodes.get(one.path)
-                if isinstance(node, File):
-                    node.permit(one.offset)
+                self.file_of(one).permit(one.offset)
+            case OperationKind.SET_ATTRIBUTE:
+                self.file_of(one).attribute(one.other, one.data)
+            case OperationKind.REMOVE_ATTRIBUTE:
+                self.file_of(one).attribute(one.other, None)
             case _:
                 return
 
@@ -201,3 +223,17 @@ class Tree:
                 raise OwnFailure(f"the journal of file operations writes to {one.path!r}, which is no file")
             file = self.files[one.file] = found
         return file
+
+
+def attributes_of(path: Path) -> dict[str, bytes]:
+    """The extended attributes of a file that are its users' own."""
+    if not hasattr(os, "listxattr"):
+        # Python has them on Linux alone.
+        return {}
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return {}
+        raise
+    return {name: os.getxattr(path, name, follow_symlinks=False) for name in names if name.startswith(USERS_OWN)}

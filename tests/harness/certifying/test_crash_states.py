@@ -73,6 +73,21 @@ def test_what_was_captured_is_there_again_and_nothing_else_whatever_came_since(b
         assert store.capture() == state
 
 
+def test_extended_attributes_come_back_and_tell_states_apart(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"sink/rows": b"1"})
+    before = store.capture()
+    try:
+        os.setxattr(tmp_path / "sink/rows", "user.done", b"yes")
+    except OSError as error:
+        pytest.skip(f"{tmp_path} keeps no extended attributes: {error}")
+    marked = store.capture()
+    assert before.digest != marked.digest
+    for state, names in ((before, []), (marked, ["user.done"])):
+        store.restore(state)
+        assert os.listxattr(tmp_path / "sink/rows") == names
+
+
 def test_times_of_files_come_back_which_a_source_of_files_goes_by(tmp_path: Path) -> None:
     store = copied(tmp_path)
     lay(tmp_path, {"checkpoint/offsets/0": b"v1"})

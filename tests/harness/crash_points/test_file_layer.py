@@ -58,7 +58,8 @@ class Controller:
         """Whether whoever waits may go on."""
         self._server = socket.create_server(("127.0.0.1", 0))
         self.place = self._server.getsockname()
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         while True:
@@ -77,6 +78,10 @@ class Controller:
                     connection.sendall(b"g")
 
     def close(self) -> None:
+        # Whoever waits is woken and gone before the next one's socket gets the same number.
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._server.close()
 
 
@@ -98,7 +103,7 @@ def told(tree: Tree) -> dict[str, object]:
     def one(node: object) -> object:
         match node:
             case File():
-                return bytes(node.content)
+                return (bytes(node.content), node.attributes) if node.attributes else bytes(node.content)
             case Symlink():
                 return node
         return "folder"
@@ -113,6 +118,7 @@ def journalled(folder: MountedFolder, base: Tree | None = None, begin: int = 0) 
     return tree
 
 
+MARK = "user.done"
 NAMES = st.sampled_from(["a", "b", "d/a", "d/b"])
 STEPS = st.lists(
     st.one_of(
@@ -124,6 +130,8 @@ STEPS = st.lists(
         st.tuples(st.just("unlink"), NAMES, st.none()),
         st.tuples(st.just("folder"), st.just("d"), st.just("e")),
         st.tuples(st.just("hold"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("mark"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("unmark"), NAMES, st.none()),
     ),
     max_size=25,
 )
@@ -155,6 +163,10 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 # It is open while others rename and remove it.
                 held.append(os.open(path, os.O_RDWR))
                 os.pwrite(held[-1], more, 3)
+            case "mark", bytes():
+                os.setxattr(path, MARK, more)
+            case "unmark", _:
+                os.removexattr(path, MARK)
     except OSError:
         return
 
@@ -273,6 +285,22 @@ class TestJournal:
         assert (OperationKind.LISTED, "") in looked
         mounted.be_quiet()
         assert (OperationKind.OPENED, "a") not in mounted.looked_at(mounted.position)
+
+    def test_who_asks_for_an_attribute_has_looked_at_the_file(self, mounted: MountedFolder) -> None:
+        for name in ("asked", "listed", "left"):
+            (mounted.mount / name).write_text("1")
+        os.setxattr(mounted.mount / "asked", MARK, b"1")
+        mounted.be_quiet()
+        begin = mounted.position
+        assert os.getxattr(mounted.mount / "asked", MARK) == b"1"
+        assert os.listxattr(mounted.mount / "listed") == []
+        assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"asked", "listed"}
+
+    def test_keeps_no_attributes_but_those_of_files_that_anybody_may_set(self, mounted: MountedFolder) -> None:
+        (mounted.mount / "a").write_text("1")
+        for path, name in ((mounted.mount, MARK), (mounted.mount / "a", "trusted.done")):
+            with pytest.raises(OSError, match="not supported"):
+                os.setxattr(path, name, b"1")
 
     def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
         root = mounted.mount
@@ -499,6 +527,28 @@ class TestStates:
             store.restore(state)
             assert stat.S_IMODE(sealed.stat().st_mode) == mode
 
+    def test_differ_by_a_mark_in_an_extended_attribute_and_it_is_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows = mounted.mount / "rows"
+        rows.write_text("1")
+        marks = [store.mark()]
+        os.setxattr(rows, MARK, b"yes")
+        marks.append(store.mark())
+        os.removexattr(rows, MARK)
+        marks.append(store.mark())
+        assert controller.heard[-2:] == [f"setxattr rows > {MARK}", f"removexattr rows > {MARK}"]
+        before, marked, after = store.states(marks)
+        opened = Looks(frozenset({str(rows)}), frozenset(), frozenset())
+        assert opened.tell_apart(before, marked)
+        for state, names in ((marked, [MARK]), (after, []), (before, [])):
+            store.restore(state)
+            assert os.listxattr(rows) == names
+        store.restore(marked)
+        assert os.getxattr(rows, MARK) == b"yes"
+
     def test_of_an_attempt_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
@@ -549,17 +599,25 @@ def look_into_the_journal(file: Path) -> None:
     read_all(file)
 
 
-def take_the_journal_away(file: Path) -> None:
-    """By who takes it for a lock that somebody has left: then what is half written stays."""
-    file.with_name(f"{file.name}-journal").unlink(missing_ok=True)
-    look_somehow(file)
+def take_away(beside: str) -> Callable[[Path], None]:
+    """By who takes it for a lock that somebody has left: then what is half written stays, or what was committed is
+    lost."""
+
+    def read(file: Path) -> None:
+        file.with_name(file.name + beside).unlink(missing_ok=True)
+        look_somehow(file)
+
+    return read
 
 
-def empty_the_journal(file: Path) -> None:
-    beside = file.with_name(f"{file.name}-journal")
-    if beside.exists():
-        beside.open("w").close()
-    look_somehow(file)
+def empty(beside: str) -> Callable[[Path], None]:
+    def read(file: Path) -> None:
+        path = file.with_name(file.name + beside)
+        if path.exists():
+            path.open("w").close()
+        look_somehow(file)
+
+    return read
 
 
 def restore_a_backup(file: Path) -> None:
@@ -630,6 +688,26 @@ class TestTransactions:
         assert len(sizes) == 5
         assert sum(sizes) == len(states)
 
+    def test_in_a_log_is_recovered_from_once_for_what_sqlite_takes_from_it(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, states = self.states(mounted, controller, mode="wal")
+        assert len({one.digest for one in states}) > 40
+        # No index of the log yet; not committed; committed, and carried over; no index any more; no log.
+        sizes = self.told_apart(store, states, mounted, read_all)
+        assert len(sizes) == 5
+        assert sum(sizes) == len(states)
+
+    @pytest.mark.parametrize("read", [take_away("-wal"), empty("-wal"), copy_first])
+    def test_in_a_log_is_recovered_from_at_each_write_where_anybody_else_looks(
+        self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
+    ) -> None:
+        store, states = self.states(mounted, controller, mode="wal")
+        looked_at = {(file.path, file.content) for one in states for file in one.files if file.path.endswith("db-wal")}
+        if read is copy_first:
+            looked_at = {(file.path, file.content) for one in states for file in one.files if file.path.endswith(".db")}
+        assert len(self.told_apart(store, states, mounted, read)) >= len(looked_at)
+
     @pytest.mark.parametrize("read", [copy_first, look_into_the_journal])
     def test_is_recovered_from_at_each_write_where_anybody_but_sqlite_looks(
         self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
@@ -640,7 +718,7 @@ class TestTransactions:
         entries = [one.entries.get(str(mounted.mount / looked_at)) for one in states]
         assert len(sizes) >= len({one and one.content for one in entries}) > 10
 
-    @pytest.mark.parametrize("read", [take_the_journal_away, empty_the_journal, restore_a_backup])
+    @pytest.mark.parametrize("read", [take_away("-journal"), empty("-journal"), restore_a_backup])
     def test_is_recovered_from_at_each_write_where_sqlite_is_kept_from_taking_it_back(
         self, mounted: MountedFolder, controller: Controller, read: Callable[[Path], None]
     ) -> None:
@@ -676,8 +754,9 @@ class TestTransactions:
 
 def test_a_journal_of_several_databases_is_taken_back_by_nobody() -> None:
     named = bytes.fromhex("d9d505f920a163d7")
-    assert rolled_back(b"", b"x" * 512 + named) == ""
-    assert rolled_back(b"no database", b"x" * 512) == ""
+    assert rolled_back(b"", {"-journal": b"x" * 512 + named}) == ""
+    assert rolled_back(b"no database", {"-journal": b"x" * 512}) == ""
+    assert rolled_back(b"no database", {"-wal": b"x" * 512}) == ""
 
 
 @needs_mounts

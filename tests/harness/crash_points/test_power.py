@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,10 @@ Shown = dict[str, bytes | None]
 
 def shown(tree: Tree) -> Shown:
     return {path: bytes(node.content) if isinstance(node, File) else None for path, node in tree.nodes.items()}
+
+
+def attributes(tree: Tree) -> dict[str, dict[str, bytes]]:
+    return {path: node.attributes for path, node in tree.nodes.items() if isinstance(node, File)}
 
 
 def applied(base: Tree, operations: Sequence[Operation]) -> Tree:
@@ -71,10 +76,12 @@ def programs(draw: st.DrawFn) -> Program:
     made.do(OperationKind.MKDIR, "d")
     for _ in range(draw(st.integers(0, 12))):
         path = draw(st.sampled_from(PATHS))
-        match draw(st.sampled_from(["write", "write", "truncate", "rename", "unlink", "sync", "sync-folder"])):
+        match draw(st.sampled_from(["write", "write", "mark", "truncate", "rename", "unlink", "sync", "sync-folder"])):
             case "write":
                 data = bytes([draw(st.integers(1, 255))]) * draw(st.sampled_from([3, PAGE, 3 * PAGE]))
                 made.write(path, data, draw(st.sampled_from([0, 0, 2, PAGE])))
+            case "mark" if path in made.tree.nodes:
+                made.do(OperationKind.SET_ATTRIBUTE, path, "user.done", data=bytes([draw(st.integers(1, 255))]))
             case "truncate" if path in made.tree.nodes:
                 made.do(OperationKind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
             case "rename" if path in made.tree.nodes:
@@ -94,7 +101,7 @@ def test_what_was_done_is_there_first_of_all_and_each_tree_is_another(made: Prog
     found = power_losses(Tree(), made.done, promise)
     assert found[0].what == "nothing"
     assert shown(found[0].tree) == shown(made.tree)
-    trees = [sorted(shown(loss.tree).items()) for loss in found]
+    trees = [(shown(loss.tree), attributes(loss.tree)) for loss in found]
     assert all(tree not in trees[:place] for place, tree in enumerate(trees))
 
 
@@ -192,6 +199,28 @@ def test_with_posix_alone_a_synced_file_can_lose_its_name_until_its_folder_is_sy
     made = Program().write("a", b"a").do(OperationKind.SYNC, "a")
     assert {} in left(made.done, Promise.NONE)
     assert left(made.do(OperationKind.SYNC_FOLDER, "").done, Promise.NONE) == [{"a": b"a"}]
+
+
+def marked(*, synced: bool = False) -> Program:
+    made = Program().write("a", b"rows").sync_all().do(OperationKind.SET_ATTRIBUTE, "a", "user.done", data=b"1")
+    return made.do(OperationKind.SYNC, "a") if synced else made
+
+
+def marks(made: Program, promise: Promise) -> list[dict[str, bytes]]:
+    found = power_losses(Tree(), made.done, promise)
+    return [one for loss in found for one in attributes(loss.tree).values()]
+
+
+@pytest.mark.parametrize("promise", Promise)
+def test_an_extended_attribute_can_be_lost_until_its_file_is_synced(promise: Promise) -> None:
+    assert marks(marked(), promise) == [{"user.done": b"1"}, {}]
+    assert marks(marked(synced=True), promise) == [{"user.done": b"1"}]
+
+
+def test_with_posix_alone_a_synced_file_has_an_attribute_or_no_name() -> None:
+    made = Program().write("a", b"rows").do(OperationKind.SET_ATTRIBUTE, "a", "user.done").do(OperationKind.SYNC, "a")
+    assert marks(made, Promise.NONE) == [{"user.done": b""}]
+    assert {} in left(made.done, Promise.NONE)
 
 
 def test_with_posix_alone_of_two_names_the_first_can_be_lost_without_the_second() -> None:
