@@ -34,13 +34,13 @@ _SUBJECT, _VERDICTS, _COVERAGE, _FOLDER, _PAGE, _VIOLATION, _REPLAYED = (
     f"streamproof.{name}" for name in ("subject", "verdicts", "coverage", "folder", "page", "violation", "replayed")
 )
 """The properties of a test that certifies, in this order for each certificate; that of the run that refutes a claim
-only where there is one. `_REPLAYED` is the page of a schedule that was not survived."""
+only where there is one. `_REPLAYED` is the page of a schedule that was not survived, or came to no verdict."""
 _LABELS: Final = {
     _COVERAGE: "covered",
     _FOLDER: "certificate",
     _PAGE: "page",
     _VIOLATION: "violation",
-    _REPLAYED: "not survived",
+    _REPLAYED: "replayed",
 }
 _SAID: Final = {_SUBJECT, _VERDICTS, *_LABELS}
 _UNITS: Final = {"s": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0}
@@ -225,9 +225,11 @@ class Streamproof:
         except StreamproofError as error:
             failure = f"streamproof: {error}"
         else:
-            if status_of(judged) is not ExitStatus.HOLDS:
+            status = status_of(judged)
+            if status is not ExitStatus.HOLDS:
                 said = "\n".join(line.plain for line in saved_screen(view_of_saved(judged, folder)))
-                failure = f"{file} is not survived\n\n{said}"
+                came = "is not survived" if status is ExitStatus.VIOLATED else "came to no verdict"
+                failure = f"{file} {came}\n\n{said}"
                 self._link(_REPLAYED, lambda: draw_folder(folder, registry, None, None))
         if failure:
             pytest.fail(failure, pytrace=False)

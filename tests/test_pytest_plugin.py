@@ -174,27 +174,30 @@ def test_what_was_saved_is_a_test_in_one_line(pytester: pytest.Pytester) -> None
         "import campaigns\n"
         "from streamproof import words\n"
         "from streamproof.harness.certifying.saved import write_saved\n"
-        "for function in (holds, breaks):\n"
+        "for function in (holds, breaks, unclear):\n"
         "    write_saved(Path(function.__name__ + '.json'), campaigns.saved(Query(function), words()))\n"
         "def test_holds(streamproof):\n"
         "    streamproof.survives('holds.json', holds)\n"
         "def test_breaks(streamproof):\n"
         "    streamproof.survives('breaks.json', Query(breaks))\n"
+        "def test_unclear(streamproof):\n"
+        "    streamproof.survives('unclear.json', unclear)\n"
         "def test_other(streamproof):\n"
         "    streamproof.survives('breaks.json', holds)\n"
         "def test_nothing(streamproof):\n"
         "    streamproof.survives('nothing.json', holds)\n"
     )
     ended = session(pytester, test)
-    ended.assert_outcomes(passed=1, failed=3)
+    ended.assert_outcomes(passed=1, failed=4)
     ended.stdout.fnmatch_lines(
         [
             "breaks.json is not survived",
             "*exactly-once-output   VIOLATED*",
+            "unclear.json came to no verdict",
             "streamproof: the query has changed since: its name was 'breaks', and is 'holds' now*",
             "streamproof: nothing.json cannot be read: *",
             "test_mine.py::test_breaks",
-            "    not survived *replay*/report.html",
+            "    replayed *replay*/report.html",
         ]
     )
     assert "Traceback" not in ended.stdout.str()

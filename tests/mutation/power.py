@@ -141,7 +141,9 @@ def _tried(asked: PowerSearch, module: str, file: Path, change: Change, cpu: flo
     place = f"{module.partition('.')[2]}:{line}:{column}"
     before, after = source.splitlines()[line - 1].strip(), other.splitlines()[line - 1].strip()
     print(f"{result.by:10} {result.schedule:4} {place} {after}", flush=True)
-    return ChangeTried(place, f"{before} -> {after}", result.by, result.schedule, result.why)
+    # Where the package lies here is nobody's matter.
+    why = result.why.replace(f"{file.parents[module.count('.') - 1]}/", "")
+    return ChangeTried(place, f"{before} -> {after}", result.by, result.schedule, why)
 
 
 def _cpu() -> float:
