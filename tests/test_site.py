@@ -75,8 +75,10 @@ def test_the_commands_of_the_tutorial_say_what_it_says(files: Path, capsys: pyte
                 assert name == "streamproof"
                 status = run_command_line(arguments)
                 captured = capsys.readouterr()
+                # What takes a minute here says that it is alive.
+                complaints = [said for said in captured.err.splitlines() if " · " not in said]
+                assert (status, complaints) == (STATUSES[arguments[0]], [])
                 answer = Answer(status, captured.out, captured.err)
-                assert (status, answer.err) == (STATUSES[arguments[0]], "")
                 asked += 1
         elif block.language == "text" and answer is not None and not block.content.startswith("streamproof"):
             said = [line for line in block.content.splitlines() if line.strip() and line != LEFT_OUT]
