@@ -595,7 +595,7 @@ class Machine:
         for channel in self.inputs.values():
             if not channel.ended:
                 return
-        self.end(self._ends_heard())
+        self._end(self._ends_heard())
 
     def _ends_heard(self) -> dict[str, list[int]]:
         return {
@@ -680,8 +680,9 @@ class Machine:
         for hook in self._after_emission:
             hook()
 
-    def end(self, inputs: dict[str, list[int]]) -> None:
-        """All has been sent. `inputs` says whose end was heard."""
+    def _end(self, inputs: dict[str, list[int]]) -> None:
+        """All has been sent. `inputs` says whose end was heard. No mechanism says so: a source that ended early would
+        have offered less than the workload has, and nobody would miss the rest."""
         self.put_on_record(Ended(self.spec.slice_id, self.incarnation, inputs))
         trimmed = 0 if self.log is None else self._trimmed_by(self.log)
         if self._dropped or self._waited or trimmed:

@@ -294,7 +294,7 @@ class OperatorSlice(Machine):
                 for receiver in self.outputs[to].listeners:
                     self.send(to, receiver, Lap(self.incarnation, laps.incarnations, number, quiet))
         if laps.over:
-            self.end(self._ends_heard())
+            self._end(self._ends_heard())
         else:
             self.ended = False
 

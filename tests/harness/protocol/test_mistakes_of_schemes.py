@@ -470,6 +470,21 @@ def test_what_was_at_work_is_not_for_a_mechanism_to_say() -> None:
         ran(made_of(Wrong(Boasts)))
 
 
+def test_no_mechanism_ends_the_input_before_all_of_it_is_offered() -> None:
+    """What a source never offers nobody misses: every guarantee would hold of half of the input."""
+
+    class EndsEarly(AtWork):
+        def room(self) -> int:
+            machine: Any = self.machine
+            if machine.taken < 60:
+                return 10
+            machine.end({})
+            return 0
+
+    with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'end'"):
+        ran(made_of(Wrong(EndsEarly), role=Role.SOURCE))
+
+
 @pytest.mark.parametrize(
     "record",
     [
