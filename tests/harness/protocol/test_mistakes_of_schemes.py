@@ -382,6 +382,18 @@ def no_slice(machine: Any) -> Any:
     return None
 
 
+class Says:
+    """A slice that says for itself what goes on record."""
+
+    own: tuple[Effect, ...] = ()
+
+    def __init__(self, machine: Slice) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -389,6 +401,7 @@ def no_slice(machine: Any) -> Any:
         ({"wrap_store": no_slice}, r"wrap_store \(no_slice\) returned None, which has no quiesce\(\)"),
         ({"wraps": {Role.OPERATOR: fails}}, "made of fails, failed: LookupError: no room"),
         ({"wraps": {Role.OPERATOR: no_slice}}, r"put around relay-0 \(no_slice\) returned None, and no slice"),
+        ({"wraps": {Role.OPERATOR: Says}}, r"put around relay-0 \(Says\) returned .*Says.*, and no slice"),
     ],
 )
 def test_what_is_put_around_a_slice_or_a_store_has_to_be_one(given: dict[str, Any], said: str) -> None:
