@@ -37,8 +37,15 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     pairs = list(_pairs(case, reexecution))
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
-    nobody = Reason(Why.NOTHING_TO_JUDGE, "no two replicas of a slice were in sync at the same time")
-    return decide(case, guarantee, tallies, f"{len(pairs)} pairs of replicas agree", unclear=None if pairs else nobody)
+    compared = sum(_in_common(one, other) > 0 for one, other in pairs)
+    return decide(
+        case, guarantee, tallies, f"{compared} pairs of replicas agree", unclear=None if compared else _nobody(pairs)
+    )
+
+
+def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
+    did = "took anything in common" if pairs else "were in sync at the same time"
+    return Reason(Why.NOTHING_TO_JUDGE, f"no two replicas of a slice {did}")
 
 
 def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:
@@ -66,7 +73,7 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
     where = f"{slice_id}#{one.number} and #{other.number}"
     lineages = one.lineage(), other.lineage()
     shorter = min(len(lineage) for lineage in lineages)
-    common = next((n for n in range(shorter) if lineages[0][n] != lineages[1][n]), shorter)
+    common = _in_common(one, other)
     alike = lineages[0][:common]
     differing = _outputs_differ(reexecution, one, other, alike)
     if differing is not None:
@@ -86,6 +93,13 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
                     last = _told(reexecution, alike[-1], alike) if alike else "before any input"
                     yield Evidence(f"{last} they hold {' and '.join(held)} under {key!r}", where)
                     return
+
+
+def _in_common(one: Rerun, other: Rerun) -> int:
+    """How many inputs both took before one took another, or none."""
+    lineages = one.lineage(), other.lineage()
+    shorter = min(len(lineage) for lineage in lineages)
+    return next((n for n in range(shorter) if lineages[0][n] != lineages[1][n]), shorter)
 
 
 def _outputs_differ(

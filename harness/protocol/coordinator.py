@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from ..core.errors import InvalidScheme, OwnFailure
 from ..core.events import Value
 from ..core.quantities import Events
-from ..recording.records import Decided, Record, Refused
+from ..recording.records import Changed, Decided, Record, Refused
 from .effects import (
     Durable,
     Effect,
@@ -25,6 +25,7 @@ from .effects import (
     Gone,
     Input,
     Inspect,
+    Note,
     Pass,
     Persist,
     Receive,
@@ -118,6 +119,8 @@ class CoordinatorMachine:
         self.gone: set[tuple[str, int]] = set()
         self.effects: list[Effect] = []
         """What must be done about the input that is being taken."""
+        self.own: list[Effect] = []
+        """Of that, what it has put on record, in its order. Whoever carries it out looks at it, and clears it."""
         self._kept = 0
         self._round = 0
         """How often it has heard that all slices have stopped."""
@@ -180,7 +183,8 @@ class CoordinatorMachine:
 
     def _receive(self, member: str, message: Message) -> None:
         if (member, message.incarnation) in self.gone:
-            self.note(Refused(self.name, self.incarnation, member, message.incarnation, message.identity))
+            refused = Refused(self.name, self.incarnation, member, message.incarnation, message.identity)
+            self._put_on_record(Note(refused))
             return
         reader = self._readers.get(type(message))
         if reader is None:
@@ -228,8 +232,27 @@ class CoordinatorMachine:
         self.effects.append(RestartAll(self._round, cut))
 
     def note(self, record: Record) -> None:
-        """Raises InvalidScheme for what is no record."""
-        self.effects.append(noted(self.name, record))
+        """Put on record what this coordinator has decided or changed. Raises InvalidScheme for what is no record, and
+        for what others say: of a slice that is the slice itself, its store or the manager."""
+        effect = noted(self.name, record)
+        if not self._is_its_own(record):
+            raise InvalidScheme(
+                f"{self.name} cannot put {record!r} on record: a coordinator says what it has decided, and what it has "
+                "changed for one of its members, in its own name and of the incarnation that it is at work in"
+            )
+        self._put_on_record(effect)
+
+    def _is_its_own(self, record: Record) -> bool:
+        if not isinstance(record, Decided | Changed) or (record.actor, record.incarnation) != (
+            self.name,
+            self.incarnation,
+        ):
+            return False
+        return isinstance(record, Decided) or record.member in self.members
+
+    def _put_on_record(self, effect: Note) -> None:
+        self.own.append(effect)
+        self.effects.append(effect)
 
     def decide(self, what: str, **details: Value) -> None:
         """Put a decision on record."""

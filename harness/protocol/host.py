@@ -12,7 +12,7 @@ from typing import Protocol
 from ..core.addresses import Address, Point, Side
 from ..core.errors import InvalidScheme
 from ..core.slice_names import replica_name
-from ..recording.records import BatchDone, Changed, CheckpointDurable, Decided, EmptyBatch, InSync, Record
+from ..recording.records import Record
 from .blaming import blame_user
 from .coordinator import CoordinatorSpec
 from .effects import (
@@ -37,7 +37,7 @@ from .effects import (
     Stopped,
     Timer,
 )
-from .messages import Checkpoint, CheckpointId, Items, Message
+from .messages import Checkpoint, CheckpointId, Items, Message, Open
 from .spec import SliceSpec
 
 
@@ -49,6 +49,9 @@ class Actor(Protocol):
     incarnation: int
     replica: int
     taken: int
+    own: list[Effect]
+    """Of the effects that `on` returns, what puts something on record or opens a channel, in its order, as far as the
+    actor itself asks for it."""
 
     @property
     def spec(self) -> SliceSpec | CoordinatorSpec: ...
@@ -242,30 +245,33 @@ def asked(machine: Actor, given: Input) -> list[Effect]:
     except Exception as error:
         blame_user(machine.spec, error)
         raise
-    for effect in effects:
-        if type(effect) is Note and type(effect.record) in _OF_OTHERS:
-            _check_told(machine, given, effect.record)
+    own = machine.own
+    if [effect for effect in effects if _is_own(effect)] != own:
+        raise _tampered(machine.spec.slice_id, [effect for effect in effects if _is_own(effect)], own)
+    own.clear()
     return effects
 
 
-_OF_OTHERS = frozenset({BatchDone, Changed, CheckpointDurable, Decided, EmptyBatch, InSync})
-"""What no slice says by itself: of a slice these are the manager's word, a coordinator's, the store's or Spark's."""
+def _is_own(effect: Effect) -> bool:
+    """Whether it is not for a mechanism, nor for what is put around a slice, to ask for this past the machine."""
+    return type(effect) is Note or (type(effect) is Send and type(effect.message) is Open)
 
 
-def _check_told(machine: Actor, given: Input, record: Record) -> None:
-    """Raises InvalidScheme for what a slice puts among its effects as somebody else's word. Where its peers keep
-    checkpoints, these tell it."""
-    spec = machine.spec
-    if isinstance(spec, CoordinatorSpec):
-        return
-    if isinstance(record, CheckpointDurable):
-        told = isinstance(given, Durable) and (given.id.incarnation, given.id.number) == (
-            record.incarnation,
-            record.number,
-        )
-        if told or spec.setup.peers_keep_checkpoints:
-            return
-    raise InvalidScheme(f"{spec.slice_id} cannot put {record!r} on record: that is not for a slice to say")
+def _tampered(slice_id: str, found: list[Effect], own: list[Effect]) -> InvalidScheme:
+    for effect in found:
+        if found.count(effect) > own.count(effect):
+            if isinstance(effect, Note):
+                return InvalidScheme(
+                    f"{slice_id} cannot put {effect.record!r} on record: a mechanism puts on record what it has done "
+                    "by note(), and nothing among the effects"
+                )
+            return InvalidScheme(
+                f"{slice_id} cannot send {effect!r}: a channel is opened by open_at(), and by nothing among the effects"
+            )
+    return InvalidScheme(
+        f"{slice_id} was to do {own!r}, in this order, and what is left of it is {found!r}: leave among the effects "
+        "what puts something on record or opens a channel"
+    )
 
 
 def _no_effect(slice_id: str, effect: object) -> InvalidScheme:

@@ -80,6 +80,9 @@ class Slice(Protocol):
     replica: int
     taken: int
     """Events that this incarnation has taken (a source: offered) so far."""
+    own: list[Effect]
+    """Of what is returned, what puts something on record or opens a channel, in its order, as far as the slice itself
+    asks for it."""
 
     @property
     def crowded(self) -> bool:
@@ -138,12 +141,21 @@ class Machine:
         """What its node's clock showed when a timer fired last, in milliseconds."""
         self.log: Log | None = None
         """What keeps what goes out."""
+        self._logged = 0
+        """How many events the log was given, and held when it was restored last."""
+        self._trimmed_before = 0
+        """What it had trimmed by then."""
         self.keeper: Keeper | None = None
         """What keeps checkpoints; None: the store."""
         self.effects: list[Effect] = []
         """What must be done about the input that is being taken."""
+        self.own: list[Effect] = []
+        """Of that, in its order, what no mechanism puts there or takes away: what is put on record, and by what
+        channels are opened. Whoever carries it out looks at it, and clears it."""
         self._checkpoints = 0
         """The highest number of a checkpoint of its slice, as far as it knows."""
+        self._received: Receive | None = None
+        """The message that a mechanism is given now."""
         self._durable_now: tuple[int, int] | None = None
         """The checkpoint, or the items, that it is just told to be durable: of which incarnation, and the number."""
         self._restored: tuple[int, int] | None = None
@@ -255,6 +267,11 @@ class Machine:
                     f"output being number {self.seq + 1}: note it once, after restore()"
                 )
             self._restored = None
+        self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        """What is not for a mechanism to do past the machine."""
+        self.own.append(effect)
         self.effects.append(effect)
 
     def _is_its_own(self, record: Record) -> bool:
@@ -267,7 +284,7 @@ class Machine:
 
     def put_on_record(self, record: Record) -> None:
         """As this kind of slice does for what it takes, makes and keeps."""
-        self.effects.append(noted(self.spec.slice_id, record))
+        self._do(noted(self.spec.slice_id, record))
 
     def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
@@ -276,7 +293,7 @@ class Machine:
         # Numbers that rise need so much room: what comes in another order is noted as it comes.
         if self.spec.numbers_rise[up] and last - first >= len(events) - 1:
             # As `put_on_record`: this is done for every batch.
-            self.effects.append(Note(Taken(slice_id, incarnation, up, sender, first, last, len(events))))
+            self._do(Note(Taken(slice_id, incarnation, up, sender, first, last, len(events))))
         else:
             for event in events:
                 self.put_on_record(Taken(slice_id, incarnation, up, sender, event.seq, event.seq, 1))
@@ -305,9 +322,16 @@ class Machine:
         self.effects += [Send(up, sender, message) for sender in self.inputs[up].links]
 
     def refuse(self, neighbour: str, message: Message) -> None:
-        """Note that a message came from an incarnation that was replaced."""
-        slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.put_on_record(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
+        """Note that the message which has just come in is from an incarnation that was replaced. Raises InvalidScheme
+        where it is not, or that is on record: what a claim rests on would have been at work by word alone."""
+        replaced = (neighbour, message.incarnation) in self.gone
+        if self._received != Receive(neighbour, message) or not replaced:
+            raise InvalidScheme(
+                f"{self.spec.slice_id} refuses {message!r} of {neighbour}, which has not just come in, or whose sender "
+                "was not replaced: refuse a message once, where readers() has it taken, if its sender is in `gone`"
+            )
+        self._received = None
+        self._refuse(neighbour, message)
 
     def report(self, coordinator: str, message: Message) -> None:
         """Tell a coordinator, if it is in touch; who has to be told later hears of it by `AtWork.advised`."""
@@ -407,7 +431,7 @@ class Machine:
             )
         if all(listens() for listens in self.hooks("listens")):
             link.opened = True
-            self.effects.append(Send(neighbour, incarnation, Open(self.incarnation, self.inputs[neighbour].seen)))
+            self._do(Send(neighbour, incarnation, Open(self.incarnation, self.inputs[neighbour].seen)))
 
     def _lose(self, given: Gone) -> None:
         channel = self.inputs.get(given.neighbour)
@@ -457,14 +481,20 @@ class Machine:
         if reader is not None:
             reader(self, given.neighbour, given.message)
         elif kind.flow is Flow.ORDERS and not self._follows(given.neighbour, given.message):
-            self.refuse(given.neighbour, given.message)
+            self._refuse(given.neighbour, given.message)
         elif kind in self._heard:
+            self._received = given
             self._heard[kind](given.neighbour, given.message)
+            self._received = None
         else:
             raise InvalidScheme(
                 f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}; "
                 "name it in the readers() of one"
             )
+
+    def _refuse(self, neighbour: str, message: Message) -> None:
+        slice_id, incarnation = self.spec.slice_id, self.incarnation
+        self.put_on_record(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
 
     def _follows(self, coordinator: str, message: Message) -> bool:
         """Whether an order comes from the newest incarnation of a coordinator."""
@@ -480,7 +510,7 @@ class Machine:
         channel = self.inputs[neighbour]
         link = channel.links.get(message.incarnation)
         if link is None:
-            self.refuse(neighbour, message)
+            self._refuse(neighbour, message)
         elif link.replaying:
             self._while_replaying(neighbour, channel, link, message)
         else:
@@ -565,7 +595,7 @@ class Machine:
         for channel in self.inputs.values():
             if not channel.ended:
                 return
-        self.end(self._ends_heard())
+        self._end(self._ends_heard())
 
     def _ends_heard(self) -> dict[str, list[int]]:
         return {
@@ -581,7 +611,7 @@ class Machine:
             return
         receiver = message.incarnation
         if (neighbour, receiver) in self.gone:
-            self.refuse(neighbour, message)
+            self._refuse(neighbour, message)
             return
         channel = self.outputs[neighbour]
         waiting = channel.open(receiver)
@@ -619,7 +649,7 @@ class Machine:
             return
         channel = self.outputs[neighbour]
         if message.incarnation not in channel.listeners:
-            self.refuse(neighbour, message)
+            self._refuse(neighbour, message)
         elif isinstance(message, ReplayStop):
             if self.log is not None:
                 self.log.stop(neighbour, message.incarnation, message.seq)
@@ -639,6 +669,7 @@ class Machine:
                 tied = None if ties is None else ties[place]
                 if log is not None:
                     log.keep(to, events)
+                    self._logged += len(events)
                 listeners = channel.emit(events, tied)
                 if listeners:
                     message = Batch(incarnation, events, tied)
@@ -649,10 +680,11 @@ class Machine:
         for hook in self._after_emission:
             hook()
 
-    def end(self, inputs: dict[str, list[int]]) -> None:
-        """All has been sent. `inputs` says whose end was heard."""
+    def _end(self, inputs: dict[str, list[int]]) -> None:
+        """All has been sent. `inputs` says whose end was heard. No mechanism says so: a source that ended early would
+        have offered less than the workload has, and nobody would miss the rest."""
         self.put_on_record(Ended(self.spec.slice_id, self.incarnation, inputs))
-        trimmed = 0 if self.log is None else self.log.trimmed
+        trimmed = 0 if self.log is None else self._trimmed_by(self.log)
         if self._dropped or self._waited or trimmed:
             self.put_on_record(Worked(self.spec.slice_id, self.incarnation, self._dropped, self._waited, trimmed))
         if not self.ended:
@@ -661,6 +693,26 @@ class Machine:
                 self.effects += [
                     Send(to, receiver, End(self.incarnation, self.final)) for receiver in channel.listeners
                 ]
+
+    def _log_restored(self) -> None:
+        """Whoever goes on from a checkpoint has its log, in place of what had been logged."""
+        if self.log is not None:
+            self._logged, self._trimmed_before = _held_by(self.log), self.log.trimmed
+
+    def _trimmed_by(self, log: Log) -> int:
+        """Raises InvalidScheme where it says that it has trimmed something, and keeps all that it was given."""
+        trimmed = log.trimmed
+        if trimmed > self._trimmed_before and _held_by(log) >= self._logged:
+            raise InvalidScheme(
+                f"the log of {self.spec.slice_id} says that it has trimmed {trimmed:,} batches, and keeps "
+                f"all {self._logged:,} events that it was given: let trimmed count what is dropped, and "
+                "kept() say what is left"
+            )
+        return trimmed
+
+
+def _held_by(log: Log) -> int:
+    return sum(map(len, log.kept().values()))
 
 
 _OF_MECHANISMS = frozenset({Adopted, CheckpointDurable, Delivered, Promoted, Restored})

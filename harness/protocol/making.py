@@ -67,10 +67,10 @@ def wrapped(machine: Machine) -> Slice:
         return machine
     with blamed(machine.spec):
         found = wrap(machine)
-    if not callable(getattr(found, "on", None)):
+    if not callable(getattr(found, "on", None)) or getattr(found, "own", None) is not machine.own:
         raise InvalidScheme(
             f"what is put around {machine.spec.slice_id} ({_named(wrap)}) returned {found!r}, and no slice; return the "
-            "machine, or what passes on to it what it is given"
+            "machine, or what passes on to it what it is given and asked for"
         )
     return found
 

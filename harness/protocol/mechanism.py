@@ -282,14 +282,13 @@ class Log:
 
     @property
     def trimmed(self) -> int:
-        """Batches that were dropped because all had acknowledged them. Taken at the log's word: what it keeps is its
-        own, and nobody else sees what it forgets."""
+        """Batches that were dropped because all had acknowledged them. Claims rest on it: a slice refuses it at the end
+        where its log still keeps all that it was given."""
         raise NotImplementedError
 
     def kept(self) -> Mapping[str, Sequence[int]]:
-        """Downstream slice -> the numbers of what is kept for it now, for whoever looks at a run; where that is not
-        said, nothing is shown."""
-        return {}
+        """Downstream slice -> the numbers of what is kept for it now."""
+        raise NotImplementedError
 
 
 class Keeper:

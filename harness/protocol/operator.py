@@ -126,6 +126,7 @@ class OperatorSlice(Machine):
             self._timing.time = vector.time
         for restored in self.hooks("restore"):
             restored(checkpoint)
+        self._log_restored()
         number = checkpoint.part(NUMBER, int)
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
@@ -293,7 +294,7 @@ class OperatorSlice(Machine):
                 for receiver in self.outputs[to].listeners:
                     self.send(to, receiver, Lap(self.incarnation, laps.incarnations, number, quiet))
         if laps.over:
-            self.end(self._ends_heard())
+            self._end(self._ends_heard())
         else:
             self.ended = False
 

@@ -79,4 +79,4 @@ class SinkSlice(Machine):
             for over in self._over:
                 over()
             if not any(unfinished() for unfinished in self._unfinished):
-                self.end(self._ends_heard())
+                self._end(self._ends_heard())

@@ -99,7 +99,7 @@ class SourceSlice(Machine):
     def find_end(self) -> None:
         """End, once nothing more is to be sent."""
         if self._exhausted and not any(unfinished() for unfinished in self._unfinished):
-            self.end({})
+            self._end({})
 
     @property
     def progress(self) -> int:

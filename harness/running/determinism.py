@@ -138,8 +138,8 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
 def execute_slices(
     topology: Topology, offered: Mapping[str, Sequence[Event]], anew: Callable[[], Topology] | None = None
 ) -> ExecutedSlices:
-    """Execute the topology once. With `anew`, each slice has an operator of its own, and another one from the middle of
-    its input on, which goes on with the state and the random draws of the first."""
+    """Execute the topology once. With `anew`, each slice has an operator of its own, and another one after 1, 2, 4
+    inputs and so on, and from the middle on, which goes on with the state and the random draws of the one before."""
     channels: dict[tuple[str, str], list[Event]] = {}
     found: ExecutedSlices = {}
 
@@ -203,13 +203,15 @@ def _execute(
     random = Random(0)
     size = topology.stages[operator_of(slice_id)].operator.epoch
     given = Unchanged(taken)
+    # What comes round in turns has not come round after one input, and what takes many has not begun again for many.
+    changing = {len(taken) // 2, *(1 << power for power in range(len(taken).bit_length()))} if anew is not None else ()
     try:
         current = operator()
         blank = _encode(rows_of(current, current.initial_state()))
         state = current.initial_state()
         process = _processor(current, random)
         for place, event in enumerate(taken):
-            if anew is not None and place == len(taken) // 2:
+            if place in changing:
                 current = operator()
                 process = _processor(current, random)
             while size is not None and len(closed) < epoch_of(event.time, size):

@@ -161,7 +161,7 @@ class Unacknowledged(AtWork, Log):
 
     def _was_received(self, peer: str, message: Received) -> None:
         machine = self.machine
-        if message.incarnation not in machine.outputs[peer].listeners:
+        if (peer, message.incarnation) in machine.gone:
             machine.refuse(peer, message)
             return
         if not self._drop(self._kept[peer], message.upto):

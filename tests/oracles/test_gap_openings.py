@@ -90,6 +90,11 @@ def test_one_that_passes_over_the_first_or_the_last(first: int, last: int, passe
     made = taking(interrupted(), first, last)
     made.keep("op0", 2)
     assert lost(made) == [f"took #{first} to #{last} of a-0#1, but not #{passed}, and no crash came between"]
+    # Of gap recovery it is told once, and not as what came of an opening that was late.
+    found = made.verdict(gap_recovery(events(10))).anomalies
+    assert [(one.anomaly, one.of, one.count) for one in found] == [
+        (Anomaly.LOST_INPUT, "passed over in channels", 1),
+    ]
 
 
 def test_one_that_does_not_open_its_channel_again() -> None:

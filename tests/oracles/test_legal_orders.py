@@ -212,6 +212,22 @@ def test_the_last_visible_input_counts() -> None:
     assert made.verdict(GAP).status is not Status.HOLDS
 
 
+def test_a_hole_of_which_nothing_is_seen_is_in_no_legal_order() -> None:
+    """Without a crash in between, an incarnation passes over an input; what it made of the others nobody took."""
+    made = Made(chain(Log()))
+    made.offer("a", 1, 2, 3)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op0", 1, "a", 1, 3, 3)
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    made.take("op0", 2, "a", 1, 1, 3)
+    made.deliver("op0", 2, 1, 2, 3)
+    made.keep("op0", 2)
+    verdict = made.verdict(PRECISE)
+    assert [(one.anomaly, one.of) for one in verdict.anomalies] == [(Anomaly.LOST_INPUT, "passed over in channels")]
+
+
 def reversing(machine: Slice, given: Input) -> list[Effect]:
     """One batch comes in another order than it was sent."""
     if isinstance(given, Receive) and isinstance(given.message, Batch) and given.message.events[0].seq == 21:

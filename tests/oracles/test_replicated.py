@@ -376,9 +376,12 @@ def test_states_that_differ_after_the_same_inputs() -> None:
 def test_another_order_is_a_divergence_only_where_order_is_fixed() -> None:
     for merge, status in ((None, Status.HOLDS), (ByTime(), Status.VIOLATED)):
         made = merging(merge=merge)
-        in_order(made, 1, "ab")
-        in_order(made, 2, "ba")
-        made.deliver("op0", 1, 1, 2)
+        made.offer("a", 3)
+        for number, rest in ((1, "ab"), (2, "ba")):
+            made.take("op0", number, "a", 1, 1, 1)
+            for source in rest:
+                made.take("op0", number, source, 1, *((2, 2) if source == "a" else (1, 1)))
+        made.deliver("op0", 1, 1, 2, 3)
         assert both_kept(made).verdict(REPLICAS_AGREE).status is status
 
 
@@ -404,7 +407,55 @@ def test_one_that_began_blank_when_all_others_were_gone_is_not_compared_with_the
     assert verdict.reason == "no two replicas of a slice were in sync at the same time"
 
 
+def test_replicas_of_which_one_took_nothing_were_not_compared() -> None:
+    made = pair()
+    made.take("op0", 1, "a", 1, 1, 6)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5, 6)
+    verdict = both_kept(made).verdict(REPLICAS_AGREE)
+    assert (verdict.status, verdict.reason) == (Status.UNKNOWN, "no two replicas of a slice took anything in common")
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_one_that_is_in_sync_when_the_other_is_gone_is_not_compared_with_it(earlier: int) -> None:
+    """Not even in the same microsecond."""
+    made = Made(chain(Draw()), replicas=2)
+    made.offer("a", 1)
+    made.start("op0", 1, seed=1)
+    made.start("op0", 2, replica=1, seed=2, in_sync=False)
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, 1)
+    made.lose("op0", 1)
+    lost = made.at
+    made.at -= 1 + earlier
+    made.in_sync("op0", 2)
+    assert made.at == lost - earlier
+    made.at = lost
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    assert made.verdict(REPLICAS_AGREE).status is (Status.VIOLATED if earlier else Status.UNKNOWN)
+
+
+def test_states_are_compared_once_the_run_has_come_to_its_end() -> None:
+    """Before, one of them may have been looked at when it had not heard all."""
+    made = both_kept(at_work(pair()))
+    history = made.history(kept={2: [1, 2, 3]})
+    timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
+    given_up = History(history.records, [*timeline, Aborted(Stamp(made.at), "the time is up")])
+    assert made.verdict(REPLICAS_AGREE, given_up).status is Status.UNKNOWN
+
+
 # k-safety
+
+
+@pytest.mark.parametrize("offered", [6, 7])
+def test_no_clock_is_needed_to_see_a_stall_or_a_loss_in_k_safety_with_a_bound(offered: int) -> None:
+    made = both_kept(at_work(pair(offered=offered)))
+    history = made.history()
+    if offered == 6:
+        timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
+        history = History(history.records, [*timeline, Stalled(Stamp(made.at), "op0-0#2 has not seen the end")])
+    verdict = made.verdict(k_safety(Duration(1_000_000)), history)
+    assert anomalies(verdict) == {Anomaly.STALL if offered == 6 else Anomaly.LOST_INPUT}
 
 
 def test_k_safety_without_a_bound_is_exactly_once_and_no_stall() -> None:

@@ -34,7 +34,8 @@ from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
-from streamproof.harness.protocol.effects import Durable, Note, Persist, Start, Timer
+from streamproof.harness.protocol.effects import Durable, Effect, Input, Note, Persist, Send, Start, Timer
+from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Acknowledge, Flow, Message, Open
 from streamproof.harness.protocol.operator import STATE
@@ -43,6 +44,7 @@ from streamproof.harness.recording.records import (
     Changed,
     CheckpointDurable,
     CheckpointTaken,
+    Decided,
     Delivered,
     Ended,
     Fired,
@@ -51,14 +53,17 @@ from streamproof.harness.recording.records import (
     Opened,
     Promoted,
     Record,
+    Refused,
     Restored,
     Taken,
+    Worked,
 )
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
-from streamproof.reference_impls.mechanisms.output_log import OutputLog
+from streamproof.reference_impls.mechanisms.output_log import OutputLog, _OutputLog
+from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
@@ -377,6 +382,18 @@ def no_slice(machine: Any) -> Any:
     return None
 
 
+class Says:
+    """A slice that says for itself what goes on record."""
+
+    own: tuple[Effect, ...] = ()
+
+    def __init__(self, machine: Slice) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -384,6 +401,7 @@ def no_slice(machine: Any) -> Any:
         ({"wrap_store": no_slice}, r"wrap_store \(no_slice\) returned None, which has no quiesce\(\)"),
         ({"wraps": {Role.OPERATOR: fails}}, "made of fails, failed: LookupError: no room"),
         ({"wraps": {Role.OPERATOR: no_slice}}, r"put around relay-0 \(no_slice\) returned None, and no slice"),
+        ({"wraps": {Role.OPERATOR: Says}}, r"put around relay-0 \(Says\) returned .*Says.*, and no slice"),
     ],
 )
 def test_what_is_put_around_a_slice_or_a_store_has_to_be_one(given: dict[str, Any], said: str) -> None:
@@ -463,6 +481,21 @@ def test_what_was_at_work_is_not_for_a_mechanism_to_say() -> None:
 
     with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'dropped'"):
         ran(made_of(Wrong(Boasts)))
+
+
+def test_no_mechanism_ends_the_input_before_all_of_it_is_offered() -> None:
+    """What a source never offers nobody misses: every guarantee would hold of half of the input."""
+
+    class EndsEarly(AtWork):
+        def room(self) -> int:
+            machine: Any = self.machine
+            if machine.taken < 60:
+                return 10
+            machine.end({})
+            return 0
+
+    with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'end'"):
+        ran(made_of(Wrong(EndsEarly), role=Role.SOURCE))
 
 
 @pytest.mark.parametrize(
@@ -559,15 +592,127 @@ def test_what_is_refused_does_not_stay_among_the_effects() -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [CheckpointDurable("relay-0", 1, 99), Changed("adjuster", 1, "relay-0", 1, 0, {}), InSync("relay-0", 1)]
+    "record",
+    [
+        CheckpointDurable("relay-0", 1, 99),
+        Changed("adjuster", 1, "relay-0", 1, 0, {}),
+        InSync("relay-0", 1),
+        Opened("relay-0", 1, "trace-0", 1, 0, 9),
+        Refused("relay-0", 1, "trace-0", 1, "@1"),
+        Taken("relay-0", 1, "source-0", 1, 1, 10, 10),
+        Worked("relay-0", 1, 1, 1, 1),
+    ],
+    ids=lambda record: type(record).__name__,
 )
-def test_the_word_of_others_is_not_put_among_the_effects_either(record: Record) -> None:
+def test_nothing_is_put_on_record_among_the_effects(record: Record) -> None:
     class Slips(AtWork):
         def took(self, *given: Any) -> None:
             self.machine.effects.append(Note(record))
 
-    with pytest.raises(InvalidScheme, match=r"cannot put .* on record: that is not for a slice to say"):
+    with pytest.raises(InvalidScheme, match=r"cannot put .* on record: .* nothing among the effects"):
         ran(made_of(Wrong(Slips)))
+
+
+def test_what_stands_around_a_slice_puts_nothing_on_record_either() -> None:
+    def forges(machine: Slice, given: Input) -> list[Effect]:
+        return [*machine.on(given), Note(InSync(machine.spec.slice_id, machine.incarnation))]
+
+    subject = replace(made_of(), wraps={Role.OPERATOR: twisted(forges)})
+    with pytest.raises(InvalidScheme, match=r"cannot put InSync.* nothing among the effects"):
+        ran(subject)
+
+
+def test_what_was_taken_is_not_kept_off_the_record() -> None:
+    class Hides(AtWork):
+        def took(self, *given: Any) -> None:
+            self.machine.effects = [one for one in self.machine.effects if not isinstance(one, Note)]
+
+    with pytest.raises(InvalidScheme, match=r"was to do .*Taken\(.*, and what is left of it is \[\]"):
+        ran(made_of(Wrong(Hides)))
+
+
+def test_no_channel_is_opened_once_more_among_the_effects() -> None:
+    """Gap recovery would take what a mechanism has passed over for what a link that broke has lost."""
+
+    class Asks(AtWork):
+        def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+            machine = self.machine
+            for up, given in machine.inputs.items():
+                for incarnation in given.links:
+                    machine.effects.append(Send(up, incarnation, Open(machine.incarnation, events[-1].seq)))
+            return []
+
+    with pytest.raises(InvalidScheme, match=r"a channel is opened by open_at\(\)"):
+        ran(made_of(Wrong(Asks)))
+
+
+@dataclass(frozen=True)
+class Whispers(Mechanism):
+    """Says something to those that it feeds, which they refuse to hear though nobody has replaced the sender."""
+
+    messages = (Odd,)
+
+    def attach(self, machine: Any) -> AtWork:
+        return _Whispers(machine)
+
+
+class _Whispers(SaysOdd):
+    def emitted(self) -> None:
+        if self.machine.spec.slice_id == "relay-0":
+            super().emitted()
+
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        return {Odd: self.machine.refuse}
+
+
+def test_nobody_refuses_a_message_of_who_was_not_replaced() -> None:
+    """A claim that rests on fencing would hold where nothing came from anybody who was replaced."""
+    with pytest.raises(InvalidScheme, match=r"trace-0 refuses Odd\(.*\) of relay-0, .* whose sender was not replaced"):
+        ran(made_of(Whispers()))
+
+
+def test_a_log_that_keeps_all_has_trimmed_nothing() -> None:
+    """A claim that rests on trimming would hold where no log ever forgot anything."""
+
+    class Hoards(_OutputLog):
+        @property
+        def trimmed(self) -> int:
+            return 1
+
+        def trim(self, to: str, upto: int) -> None:
+            """Says so, and does not."""
+
+    base = made_of()
+    operators = base.setups[Role.OPERATOR]
+    hoarding = tuple(Wrong(Hoards) if isinstance(one, OutputLog) else one for one in operators.mechanisms)
+    setups = {**base.setups, Role.OPERATOR: replace(operators, mechanisms=hoarding)}
+    with pytest.raises(InvalidScheme, match=r"says that it has trimmed 1 batches, and keeps all [1-9]"):
+        ran(replace(base, setups=setups))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        CheckpointDurable("relay-0", 1, 1),
+        Refused("cuts", 1, "relay-0", 1, "odd"),
+        Decided("cuts", 7, "complete"),
+        Changed("cuts", 1, "nobody-0", 1, 0, {"checkpoint_every": 1_000}),
+        Changed("other", 1, "relay-0", 1, 0, {"checkpoint_every": 1_000}),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_coordinator_puts_on_record_what_it_has_decided_and_changed_alone(record: Record) -> None:
+    class Forges(_Gathering):
+        def met(self, member: str, incarnation: int) -> None:
+            self.machine.note(record)
+
+    @dataclass(frozen=True)
+    class Forging(Gathering):
+        def attach(self, machine: CoordinatorMachine) -> Coordinating:
+            return Forges(machine, False)
+
+    with pytest.raises(InvalidScheme, match=r"cuts cannot put .* on record: a coordinator says what it has decided"):
+        ran(led_by(Forging(), cutting(trace())))
 
 
 def test_no_mechanism_tells_the_others_that_a_checkpoint_is_durable_which_no_store_has() -> None:

@@ -30,9 +30,8 @@ from streamproof.harness.core.lattice import implied
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.protocol.effects import Effect, Input, Send
+from streamproof.harness.protocol.effects import Effect, Input, Reroute
 from streamproof.harness.protocol.machine import Slice
-from streamproof.harness.protocol.messages import Open
 from streamproof.harness.protocol.spec import SliceSpec
 from streamproof.harness.recording.history import Aborted, History, Stalled
 from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
@@ -47,7 +46,7 @@ REGISTRY = Registry()
 
 
 class _Mute:
-    """Once it has been started again, it never opens its channels."""
+    """Once it has been started again, it does not hear of those upstream, so it never opens its channels."""
 
     def __init__(self, inner: Slice) -> None:
         self._inner = inner
@@ -57,10 +56,9 @@ class _Mute:
         return getattr(self._inner, name)
 
     def on(self, given: Input) -> list[Effect]:
-        effects = self._inner.on(given)
-        if self._inner.incarnation == 1:
-            return effects
-        return [one for one in effects if not (isinstance(one, Send) and isinstance(one.message, Open))]
+        if self._inner.incarnation > 1 and isinstance(given, Reroute):
+            return []
+        return self._inner.on(given)
 
 
 def stalling() -> Scenario:
