@@ -3,14 +3,14 @@ believed.
 
 Judging executes operators again, and blames the scheme for what comes out otherwise. An operator that iterates a set,
 draws from `random`, reads the clock, or keeps something outside of its state makes that worthless, whatever it says of
-itself. So the topology is executed three times on the beginning of the input, without failures, each slice taking its
+itself. So the topology is executed several times on the beginning of the input, without failures, each slice taking its
 channels one after the other:
 
 - in a process of its own, under one hash seed, with the operators as they are here;
 - in a second one, under another, in another time zone, with operators that the scenario makes anew there, or else with
   copies; for the second time in that process, each slice with an operator of its own, and from the middle of its input
   on with another one;
-- here.
+- here, twice with the same operators: one may know an input again that it was given before, as where it is replayed.
 
 Every output and every state in the end has to be the same, and every event that an operator was given has to be as it
 was: whoever sent it may send it again. What needs more of the input than that to show is not found.
@@ -108,20 +108,20 @@ def beginning(history: History, sources: Collection[str]) -> dict[str, list[Even
 
 
 def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
-    """Execute the operators three times on the beginning of an input, and compare. `origin` is the scenario's, where
+    """Execute the operators on the beginning of an input, and compare. `origin` is the scenario's, where
     another process can make it anew by that."""
     beginnings = {source: list(events[:EVENTS]) for source, events in offered.items()}
     try:
         body = _pickled(topology)
     except Exception as error:
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
-        return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
+        return Determinism(_differing(topology, beginnings, _executed_here(topology, beginnings)), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
     others = [begin(execute_again, HASH_SEEDS[0]), begin(execute_again, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
             process.tell(msgspec.msgpack.encode(task))
-        here = execute_slices(topology.apart(), beginnings)
+        here = _executed_here(topology.apart(), beginnings)
         found, failures = [], []
         for process in others:
             came = _result(process)
@@ -132,7 +132,12 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     finally:
         for process in others:
             process.end()
-    return Determinism(_differing(topology, beginnings, [*found, here]), failures[0] if failures else "")
+    return Determinism(_differing(topology, beginnings, [*found, *here]), failures[0] if failures else "")
+
+
+def _executed_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> list[ExecutedSlices]:
+    """Twice, with the same operators: what they remember of the first time, they remember of what is replayed."""
+    return [execute_slices(topology, offered) for _ in range(2)]
 
 
 def execute_slices(

@@ -87,6 +87,18 @@ class KeepsInTurnsInItself(KeepsInItself):
         return super().said(event, state) % 10
 
 
+class KnowsWhatItHasSeen(Counting):
+    """Drops what comes again, which only a replay and a second execution do."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Output]:
+        again = event.seq in self.seen
+        self.seen.add(event.seq)
+        return () if again else super().process(event, state)
+
+
 class KeepsInItsClass(Counting):
     counts: ClassVar[list[int]] = []
 
@@ -158,6 +170,7 @@ BROKEN = [
     ReadsTheClock,
     KeepsInItself,
     KeepsInTurnsInItself,
+    KnowsWhatItHasSeen,
     KeepsInItsClass,
     KeepsInAGlobal,
 ]
