@@ -35,10 +35,10 @@ from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
-from .mechanisms.receipt import AcknowledgeReceipt, KeepUntilReceived
+from .mechanisms.receipt import ONE_BY_ONE, AcknowledgeReceipt, KeepUntilReceived
 from .mechanisms.sink_receipt import ReceiveInTransactions
 from .mechanisms.thresholds import Thresholds, ThresholdWindow, WindowKind
-from .requirements import bounded_fan_out, deterministic
+from .requirements import bounded_fan_out, deterministic, settings
 
 
 class Spread(StrEnum):
@@ -60,6 +60,7 @@ def approximate(
     ahead: int = 0,
     partial: bool = True,
     sink_on_node: bool = False,
+    acknowledge_every: Events = ONE_BY_ONE,
 ) -> SchemeSubject:
     """Claims bounded error, for any number of failures, all slices at once too, as long as backups survive.
 
@@ -72,6 +73,10 @@ def approximate(
     `weights` says which part of all three an operator gets, where these are not to be even: `{"sketch": 3, "add": 1}`.
     One that is not named, or weighs 0, loses nothing: its items are backed up before they are processed. That costs
     little where it is fed little, or punctuations alone.
+
+    With `acknowledge_every`, a receiver acknowledges so many events together, or fewer, so that nobody who stops at
+    gamma waits for it. Saves most messages that go upstream. What is not acknowledged is kept by its sender, and sent
+    again if the receiver crashes: so nothing more is lost by it.
 
     With `sink_on_node`, sinks run on nodes, and can crash like everything else. Costs a write for what comes together,
     and that an output is seen only when that is durable.
@@ -89,11 +94,13 @@ def approximate(
         raise InvalidScenario(f"spread={spread!r} of {scheme}: it is one of {', '.join(Spread)}")
     weighed(topology, spread, weights)
     whole = Thresholds(theta, l, gamma, window)
-    backup = ApproximateBackup(shares(topology, whole, Spread(spread), weights), ahead, partial)
+    settings(scheme, acknowledge_every=acknowledge_every)
+    parts = shares(topology, whole, Spread(spread), weights)
+    backup = ApproximateBackup(parts, ahead, partial, acknowledge_every=acknowledge_every)
     rests_on = (Activity.RESTART,)
     switch(sink_on_node, "sink_on_node")
     # As soon as anything waits: a sender stops at so few outputs that more might never come together.
-    sink = ReceiveInTransactions(Events(1)) if sink_on_node else AcknowledgeReceipt()
+    sink = ReceiveInTransactions(Events(1)) if sink_on_node else AcknowledgeReceipt(acknowledge_every, parts)
     needs = f"backups survive{', a store outside that writes outputs and numbers in one step' if sink_on_node else ''}"
     guarantee = _claimed(whole)
     return SchemeSubject(

@@ -42,3 +42,14 @@ def test_a_scheme_that_forgets_its_failures_is_found(monkeypatch: pytest.MonkeyP
     found = tried(SEEDS)
     bench_of.cache_clear()
     assert found.statuses[Status.VIOLATED], found
+
+
+def test_no_bound_is_exceeded_where_much_is_acknowledged_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def patient(topology: Topology, **settings: Any) -> SchemeSubject:
+        return approximate(topology, **settings, acknowledge_every=events(12))
+
+    bench_of.cache_clear()
+    monkeypatch.setattr(bounded_error_schedules, "approximate", patient)
+    found = tried(SEEDS)
+    bench_of.cache_clear()
+    assert found.statuses == {Status.HOLDS: len(SEEDS)}, found.told

@@ -21,9 +21,9 @@ sections 3.4 to 3.6).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, islice
 from math import inf
 from operator import itemgetter
 from typing import Any
@@ -34,6 +34,7 @@ from ...harness.core.errors import OwnFailure
 from ...harness.core.events import Event, carried
 from ...harness.core.operators import backs_up_partly, compensates, measures_many, punctuated, tells_alpha_of_all
 from ...harness.core.proper import positive, proper, switch
+from ...harness.core.quantities import Events
 from ...harness.core.slice_names import operator_of
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.effects import Durable, Persist, PersistItems, Start
@@ -42,7 +43,7 @@ from ...harness.protocol.merging import ChannelRun
 from ...harness.protocol.messages import Checkpoint, CheckpointId, Items, Message, Tie
 from ...harness.protocol.operator import STATE, OperatorSlice
 from ...harness.recording.records import CheckpointDurable
-from .receipt import NumbersSeen, Received, Settled, Unacknowledged
+from .receipt import ONE_BY_ONE, NumbersSeen, Received, Settled, Together, Unacknowledged
 from .thresholds import Failures, Thresholds
 
 PART = "approximate"
@@ -66,6 +67,8 @@ class ApproximateBackup(Mechanism):
     """Whether only what has changed is backed up, where an operator says that."""
     keep: int = 500
     """Items that are kept beside a backup, before the next one is made to cover them."""
+    acknowledge_every: Events = ONE_BY_ONE
+    """Items that are acknowledged together, see `Together`."""
 
     def __post_init__(self) -> None:
         proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
@@ -73,6 +76,7 @@ class ApproximateBackup(Mechanism):
             positive(self.ahead, "ahead")
         switch(self.partial, "partial")
         positive(self.keep, "keep")
+        proper(self.acknowledge_every, Events, "acknowledge_every", "a number of events, as in events(100)")
 
     @property
     def takes_checkpoints(self) -> bool:
@@ -175,6 +179,7 @@ class ApproximateBackups(AtWork):
         self.alpha = float(self.operator.alpha or 0.0)
         self.tells_of_all = tells_alpha_of_all(self.operator)
         self.beta = (self.operator.fan_out or 1) * len(spec.topology.choices(spec.slice_id))
+        self.at_once = settings.acknowledge_every.count
         self.stateful = machine.state is not None
         self.partial = settings.partial and self.stateful and backs_up_partly(self.operator)
         topology = spec.topology
@@ -214,6 +219,11 @@ class ApproximateBackups(AtWork):
         """The incarnation that made what is durable."""
         self.arrived: dict[str, deque[_Arrived]] = {up: deque() for up in machine.inputs}
         """Upstream slice -> what is not acknowledged."""
+        self.unheard = dict.fromkeys(machine.inputs, 0)
+        """How many events that is, or a few more."""
+        self.due: set[str] = set()
+        """Upstream slices that are to hear of it."""
+        self.together = Together(machine.spec.topology, settings.acknowledge_every.count, settings.thresholds)
 
     @property
     def outputs(self) -> Unacknowledged:
@@ -236,27 +246,32 @@ class ApproximateBackups(AtWork):
         first = self.number + 1
         self.number += len(fresh)
         numbers: Sequence[int] = range(first, self.number + 1)
+        self.unheard[up] += len(events)
+        if self.unheard[up] >= self.together.of(up, sender):
+            self.due.add(up)
         if len(fresh) < len(events):
             known = {event.seq: number for event, number in zip(fresh, numbers, strict=True)}
             numbers = [known.get(event.seq, 0) for event in events]
         for precious, alike in self._by_worth(up, fresh):
             self.pending.append(_Pending(first, channel.place, up, sender, alike, precious))
             first += len(alike)
+            if precious:
+                # As long as it is not acknowledged it is part of its sender's backups.
+                self.due.add(up)
         self.arrived[up].append(_Arrived(sender, events, numbers))
         return fresh
 
-    def _by_worth(self, up: str, events: list[Event]) -> Iterator[tuple[bool, list[Event]]]:
+    def _by_worth(self, up: str, events: list[Event]) -> Iterable[tuple[bool, list[Event]]]:
         """These in parts of which all or none must never be lost."""
+        if not events:
+            return ()
         if not self.punctuated:
-            if events:
-                yield self.is_precious(up, events[0]), events
-            return
+            return ((self.is_precious(up, events[0]), events),)
         worth = [self.is_precious(up, event) for event in events]
-        if events and not any(worth):
-            yield False, events
-            return
-        for precious, alike in groupby(zip(worth, events, strict=True), itemgetter(0)):
-            yield precious, [event for _, event in alike]
+        if True not in worth:
+            return ((False, events),)
+        alike = groupby(zip(worth, events, strict=True), itemgetter(0))
+        return [(precious, [event for _, event in some]) for precious, some in alike]
 
     def is_precious(self, up: str, event: Event) -> bool:
         """Whether an item must never be lost: a punctuation, or feedback."""
@@ -265,10 +280,15 @@ class ApproximateBackups(AtWork):
     def crowded(self) -> bool:
         """If more came in, what waits would have to be backed up: it is cheaper to let it wait with its sender. Where
         all of it is backed up anyway, the more comes in at once the better."""
-        return self.allowed.l > 0 and self._more_wait_than(self.allowed.l / 2)
+        return bool(self.pending) and self.allowed.l > 0 and self._more_wait_than(self.allowed.l / 2)
 
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
+        if not self.pending:
+            # As nearly always.
+            if self.due:
+                self._acknowledge(True)
+            return
         fits = not self._more_wait_than(self.allowed.l)
         if not fits or any(one.precious for one in self._loose()):
             self.save_all()
@@ -313,7 +333,7 @@ class ApproximateBackups(AtWork):
                 if len(waiting) == len(self.arrived):
                     break
         for up, arrived in self.arrived.items():
-            if not arrived:
+            if up not in self.due:
                 continue
             upto: dict[int, int] = {}
             while arrived:
@@ -325,6 +345,9 @@ class ApproximateBackups(AtWork):
                     one.events, one.numbers = one.events[count:], one.numbers[count:]
                     break
                 arrived.popleft()
+            else:
+                self.unheard[up] = 0
+                self.due.remove(up)
             for sender, seq in upto.items():
                 if sender in self.machine.inputs[up].links:
                     self.machine.send(up, sender, Received(self.machine.incarnation, seq))
@@ -363,12 +386,11 @@ class ApproximateBackups(AtWork):
 
     def _steps(self, enough: float) -> float:
         """How many items more may move the state, each by alpha; exactly, where they are no more than that."""
-        if self.unmeasured and self._steps_by_alpha() <= enough:
+        steps = self._left_of_theta() / self.alpha + 1e-9
+        if self.unmeasured and steps <= enough:
             self.measure()
-        return self._steps_by_alpha()
-
-    def _steps_by_alpha(self) -> float:
-        return self._left_of_theta() / self.alpha + 1e-9
+            steps = self._left_of_theta() / self.alpha + 1e-9
+        return steps
 
     def _as_far_as_theta(self, count: int) -> int:
         """How many of so many that wait first may move the state."""
@@ -377,8 +399,10 @@ class ApproximateBackups(AtWork):
         if self.tells_of_all and self._alpha_of_first(count) <= self._left_of_theta():
             return count
         steps = self._steps(count)
-        if count <= steps or not self.tells_of_all:
-            return int(max(0, min(steps, count)))
+        if count <= steps:
+            return count
+        if not self.tells_of_all:
+            return int(max(0, steps))
         left = self._left_of_theta()
         while count > steps and (far := self._alpha_of_first(count)) > left:
             if count == 1:
@@ -396,25 +420,28 @@ class ApproximateBackups(AtWork):
             self.foreseen = self.pending[0].number, {}
         foreseen = self.foreseen[1]
         if count not in foreseen:
-            events: list[Event] = []
-            for one in self.pending:
-                if len(events) >= count:
-                    break
-                events += one.events
-            foreseen[count] = self.operator.alpha_of_all(events[:count])
+            events = self.pending[0].events
+            if len(events) != count:
+                events = list(islice(chain.from_iterable([one.events for one in self.pending]), count))
+            foreseen[count] = self.operator.alpha_of_all(events)
         return foreseen[count]
 
     def _allowance(self) -> int:
         """How many of the items that wait may be taken."""
         if not self.pending:
             return NO_LIMIT
-        outputs = self.outputs.count
-        exact = self.allowed.gamma < self.beta
-        limit = max(self.thresholds.after(0).gamma, 2 * self.beta) if exact else self.allowed.gamma
-        made = max(0, int((limit - outputs) / self.beta)) if limit < inf else NO_LIMIT
-        if self.pending[0].safe:
+        beta, limit = self.beta, self.allowed.gamma
+        exact = limit < beta
+        if exact:
+            limit = max(self.thresholds.after(0).gamma, 2 * beta)
+        made = max(0, int((limit - self.outputs.count) / beta)) if limit < inf else NO_LIMIT
+        if made < self.at_once and made < limit // (2 * beta):
+            # At gamma it stops until so many fit that are acknowledged together, and does not take them one by one.
+            return 0
+        head = self.pending[0]
+        if head.safe:
             return 0 if self._to_be_covered() else self._first_of_them(made, safe=True)
-        if self.pending[0].precious or exact or self.owed > self.covered:
+        if head.precious or exact or self.owed > self.covered:
             return 0
         return self._as_far_as_theta(self._first_of_them(made, safe=False))
 

@@ -5,21 +5,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, takewhile
+from math import inf
 from typing import Any
 
 import msgspec
 
 from ...harness.core.events import Event
 from ...harness.core.operators import punctuated
+from ...harness.core.proper import proper
+from ...harness.core.quantities import Events
 from ...harness.core.slice_names import operator_of
+from ...harness.core.topology import Topology
 from ...harness.protocol.channels import InputChannel, PendingEvents
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Log, Mechanism
 from ...harness.protocol.messages import Checkpoint, Flow, Message, Replay, after
 from ...harness.protocol.operator import OperatorSlice
 from ...harness.protocol.spec import meets
+from .thresholds import Thresholds
+
+ONE_BY_ONE = Events(1)
 
 
 class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
@@ -38,6 +45,32 @@ class Settled(Message, frozen=True, tag="settled", array_like=True, gc=False):
     flow = Flow.DOWNSTREAM
 
     upto: int
+
+
+class Together:
+    """How many events of a channel its receiver lets come before it acknowledges them, all in one message: so many as
+    are asked for, and never so many that a sender which stops at gamma could wait for it."""
+
+    def __init__(self, topology: Topology, every: int, shares: Mapping[str, Thresholds]) -> None:
+        """`shares`: operator -> what one of its slices may lose; who is not named, as a source, never stops."""
+        self._topology, self._every, self._shares = topology, every, shares
+        self._known: dict[tuple[str, int], int] = {}
+
+    def of(self, sender: str, incarnation: int) -> int:
+        """On the channel from an incarnation of a slice; 1: each batch at once."""
+        found = self._known.get((sender, incarnation))
+        if found is None:
+            found = self._known[sender, incarnation] = max(1, int(min(self._every, self._spare(sender, incarnation))))
+        return found
+
+    def _spare(self, sender: str, incarnation: int) -> float:
+        """Each of its receivers may leave so many unacknowledged, and half of gamma is left to it all the same, or what
+        one more input makes. By its incarnation it has failed as often as it can have, and gamma is not smaller."""
+        share = self._shares.get(operator_of(sender))
+        if share is None:
+            return inf
+        makes = (self._topology.stages[operator_of(sender)].operator.fan_out or 1) * len(self._topology.choices(sender))
+        return (share.after(incarnation - 1).gamma - makes) / (2 * len(self._topology.downstream(sender)))
 
 
 class NumbersSeen:
@@ -91,18 +124,30 @@ class NumbersSeen:
 
 @dataclass(frozen=True)
 class AcknowledgeReceipt(Mechanism):
-    """Of a sink: take what comes for the first time, and acknowledge all that comes at once."""
+    """Of a sink: take what comes for the first time, and acknowledge all that comes at once, or some together."""
 
     messages = (Received, Settled)
 
+    every: Events = ONE_BY_ONE
+    """See `Together`."""
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    """Operator -> what one of its slices may lose in all."""
+
+    def __post_init__(self) -> None:
+        proper(self.every, Events, "every", "a number of events, as in events(100)")
+        proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
+
     def attach(self, machine: Machine) -> AtWork:
-        return _Receipt(machine)
+        return _Receipt(machine, self)
 
 
 class _Receipt(AtWork):
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, settings: AcknowledgeReceipt) -> None:
         super().__init__(machine)
         self._seen = NumbersSeen(machine)
+        self._together = Together(machine.spec.topology, settings.every.count, settings.thresholds)
+        self._unheard = dict.fromkeys(machine.inputs, 0)
+        """Upstream slice -> events that are not acknowledged."""
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
         return {Settled: self._settled}
@@ -110,7 +155,10 @@ class _Receipt(AtWork):
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
         machine = self.machine
         up = machine.spec.upstream[channel.place]
-        machine.send(up, channel.sender, Received(machine.incarnation, events[-1].seq))
+        self._unheard[up] += len(events)
+        if self._unheard[up] >= self._together.of(up, channel.sender):
+            self._unheard[up] = 0
+            machine.send(up, channel.sender, Received(machine.incarnation, events[-1].seq))
         return self._seen.unseen(channel, events)
 
     def _settled(self, peer: str, message: Settled) -> None:

@@ -40,7 +40,7 @@ def broken(build: Build, kind: type[ApproximateBackups]) -> Build:
     def change(one: Mechanism) -> Mechanism:
         if not isinstance(one, ApproximateBackup):
             return one
-        return BrokenApproximation(one.thresholds, one.ahead, one.partial, one.keep, kind)
+        return BrokenApproximation(one.thresholds, one.ahead, one.partial, one.keep, one.acknowledge_every, kind)
 
     return changing(build, lambda setup: replace(setup, mechanisms=tuple(map(change, setup.mechanisms))))
 

@@ -33,6 +33,7 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.quantities import events as so_many
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Status
@@ -61,6 +62,9 @@ MINI_BATCHES = 800
 """As in the paper: a backup of the state, and of the items, for each."""
 UNLIMITED = 1e5
 """Outputs that are not acknowledged, of who loses nothing."""
+TOGETHER = so_many(1_000)
+"""Acknowledged in one message, where nobody waits for it: of word count and heavy hitters a source hears of every tenth
+batch."""
 RATE = 0.3
 """Of the samples of the join."""
 HEAVY = 60_000
@@ -145,7 +149,7 @@ FIGURE_5A = (1, 10, 100, 1_000, 10_000)
 
 def error_free(topology: Topology, gamma: float, keep: int) -> SchemeSubject:
     """Every item is backed up before it is processed, in the groups in which items arrive; the state so often."""
-    subject = approximate(topology, theta=0, l=0, gamma=gamma)
+    subject = approximate(topology, theta=0, l=0, gamma=gamma, acknowledge_every=TOGETHER)
     setup = subject.setups[Role.OPERATOR]
     mechanisms = tuple(
         replace(one, keep=keep) if isinstance(one, ApproximateBackup) else one for one in setup.mechanisms
@@ -168,7 +172,7 @@ def said(theta: float, l: float, gamma: float) -> str:  # noqa: E741  It is the 
 
 
 def _approximate(one: Algorithm, theta: float, l: float, gamma: float) -> SchemeSubject:  # noqa: E741
-    return approximate(one.topology(), theta=theta, l=l, gamma=gamma, weights=one.weights)
+    return approximate(one.topology(), theta=theta, l=l, gamma=gamma, weights=one.weights, acknowledge_every=TOGETHER)
 
 
 # Throughput

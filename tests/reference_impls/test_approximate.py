@@ -22,6 +22,7 @@ from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import census
 from streamproof.harness.exploration.simulating import installed, simulate
@@ -31,7 +32,7 @@ from streamproof.harness.protocol.messages import Batch, Open, Replayed
 from streamproof.harness.protocol.operator import OperatorSlice
 from streamproof.harness.protocol.stores import FileStore, put
 from streamproof.harness.recording.history import History
-from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record, Taken
+from streamproof.harness.recording.records import CheckpointTaken, Compensated, Delivered, Ended, Record, Taken
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.approximate import Spread, approximate, shares
 from streamproof.reference_impls.mechanisms.approximate_backup import ApproximateBackup
@@ -51,6 +52,7 @@ from streamproof.scenarios.skewed_streams import points
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.totals import (
     BoundedSplit,
+    MarkedTotals,
     SafeTotals,
     Totals,
     one_total,
@@ -91,6 +93,40 @@ def test_backups_get_rarer_as_thresholds_rise_and_stop_where_there_is_no_limit()
 def test_what_is_backed_up_ahead_is_paid_for_out_of_theta() -> None:
     at_once, ahead = (approximate(one_total(), theta=20, l=20, gamma=100, ahead=ahead) for ahead in (0, 4))
     assert backups(ahead) > backups(at_once)
+
+
+def acknowledgements(subject: SchemeSubject, to: str = "", fed: Workload = WORKLOAD) -> int:
+    """How many an operator sends without a failure: to one of those that feed it, or to all."""
+    calm = [one.address for one in Bench(Scenario(subject, fed), Registry(), seed=7).calm]
+    sent = [one.key for one in calm if one.point is Point.SEND_ISSUED]
+    return sum(key.startswith(to) and " received@" in key for key in sent)
+
+
+def test_what_is_acknowledged_together_takes_fewer_messages() -> None:
+    each, together = (
+        approximate(one_total(), theta=20, l=20, gamma=400, acknowledge_every=events(number)) for number in (1, 40)
+    )
+    assert acknowledgements(together) < acknowledgements(each) / 5
+
+
+def test_a_sender_that_stops_at_few_outputs_is_not_left_waiting_for_more() -> None:
+    hasty, patient = (
+        approximate(totals_of_all(3), theta=24, l=8, gamma=12, acknowledge_every=events(number))
+        for number in (1, 1_000)
+    )
+    found = [history_of(Scenario(one, WORKLOAD, claims=[]), []) for one in (hasty, patient)]
+    assert {one.slice for one in found[1].each(Ended)} == {one.slice for one in found[0].each(Ended)}
+    assert delivered(found[0]) == delivered(found[1])
+
+
+def delivered(found: History) -> int:
+    return sum(len(one.rows) for one in found.each(Delivered))
+
+
+def test_a_punctuation_is_acknowledged_as_soon_as_it_is_safe() -> None:
+    subject = approximate(one_total(MarkedTotals()), theta=200, l=200, gamma=200, acknowledge_every=events(1_000))
+    assert acknowledgements(subject, "source-0") == 0
+    assert acknowledgements(subject, "source-0", ones(marks=5, events=200, batch=4)) >= 5
 
 
 # Thresholds
