@@ -10,6 +10,7 @@ ADD_YOUR_OWN = "docs/how-to/add-your-own.md"
 CI = "docs/how-to/run-in-ci.md"
 CERTIFY = "docs/how-to/certify-a-query.md"
 DATABASE = "docs/how-to/write-to-a-database.md"
+SUITE = "docs/how-to/test-in-an-existing-suite.md"
 FAULT_SCENARIO = "docs/how-to/write-a-fault-scenario.md"
 
 

@@ -43,7 +43,7 @@ from ...harness.protocol.merging import ChannelRun
 from ...harness.protocol.messages import Checkpoint, CheckpointId, Items, Message, Tie
 from ...harness.protocol.operator import STATE, OperatorSlice
 from ...harness.recording.records import CheckpointDurable
-from .receipt import ONE_BY_ONE, NumbersSeen, Received, Settled, Together, Unacknowledged
+from .receipt import ONE_BY_ONE, AcknowledgedTogether, NumbersSeen, Received, Settled, Unacknowledged
 from .thresholds import Failures, Thresholds
 
 PART = "approximate"
@@ -68,7 +68,7 @@ class ApproximateBackup(Mechanism):
     keep: int = 500
     """Items that are kept beside a backup, before the next one is made to cover them."""
     acknowledge_every: Events = ONE_BY_ONE
-    """Items that are acknowledged together, see `Together`."""
+    """Items that are acknowledged together, see `AcknowledgedTogether`."""
 
     def __post_init__(self) -> None:
         proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
@@ -223,7 +223,9 @@ class ApproximateBackups(AtWork):
         """How many events that is, or a few more."""
         self.due: set[str] = set()
         """Upstream slices that are to hear of it."""
-        self.together = Together(machine.spec.topology, settings.acknowledge_every.count, settings.thresholds)
+        self.together = AcknowledgedTogether(
+            machine.spec.topology, settings.acknowledge_every.count, settings.thresholds
+        )
 
     @property
     def outputs(self) -> Unacknowledged:

@@ -47,7 +47,7 @@ class Settled(Message, frozen=True, tag="settled", array_like=True, gc=False):
     upto: int
 
 
-class Together:
+class AcknowledgedTogether:
     """How many events of a channel its receiver lets come before it acknowledges them, all in one message: so many as
     are asked for, and never so many that a sender which stops at gamma could wait for it."""
 
@@ -129,7 +129,7 @@ class AcknowledgeReceipt(Mechanism):
     messages = (Received, Settled)
 
     every: Events = ONE_BY_ONE
-    """See `Together`."""
+    """See `AcknowledgedTogether`."""
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     """Operator -> what one of its slices may lose in all."""
 
@@ -145,7 +145,7 @@ class _Receipt(AtWork):
     def __init__(self, machine: Machine, settings: AcknowledgeReceipt) -> None:
         super().__init__(machine)
         self._seen = NumbersSeen(machine)
-        self._together = Together(machine.spec.topology, settings.every.count, settings.thresholds)
+        self._together = AcknowledgedTogether(machine.spec.topology, settings.every.count, settings.thresholds)
         self._unheard = dict.fromkeys(machine.inputs, 0)
         """Upstream slice -> events that are not acknowledged."""
 

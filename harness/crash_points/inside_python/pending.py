@@ -7,6 +7,7 @@ import asyncio
 import gc
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import thread as pools
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 
 
 def pending_functions() -> Iterator[FunctionType]:
-    """Those that a timer or a pool of threads is to call."""
+    """Those that a timer, a pool of threads, or the event loop of another thread is to call."""
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer) and not thread.finished.is_set():
             yield from _function_in(thread.function)
@@ -24,17 +25,36 @@ def pending_functions() -> Iterator[FunctionType]:
     for item in (item for queue in queues.values() for item in _items_in(queue)):
         if isinstance(item, pools._WorkItem):
             yield from _function_in(item.fn)
+    for loop in _loops_of_others():
+        for callback in _callbacks_of(loop):
+            yield from _function_in(callback)
 
 
 def pending_coroutines() -> Iterator[CoroutineType[Any, Any, Any]]:
-    """Those of the event loops of other threads."""
-    mine = threading.get_ident()
-    for number, frame in sys._current_frames().items():
-        loop = None if number == mine else _loop_of(frame)
-        for task in asyncio.all_tasks(loop) if loop is not None else ():
+    """Those of the event loops of other threads, be they begun or handed over a moment ago."""
+    for loop in _loops_of_others():
+        for task in asyncio.all_tasks(loop):
             coroutine = task.get_coro()
             if isinstance(coroutine, CoroutineType):
                 yield coroutine
+        for callback in _callbacks_of(loop):
+            # That is how `asyncio.run_coroutine_threadsafe` hands one over.
+            for held in gc.get_referents(*(getattr(callback, "__closure__", None) or ())):
+                if isinstance(held, CoroutineType):
+                    yield held
+
+
+def _loops_of_others() -> Iterator[asyncio.AbstractEventLoop]:
+    mine = threading.get_ident()
+    for number, frame in sys._current_frames().items():
+        if number != mine and (loop := _loop_of(frame)) is not None:
+            yield loop
+
+
+def _callbacks_of(loop: asyncio.AbstractEventLoop) -> list[Any]:
+    """What it is to call soon or later. Its lists are copied, since its thread changes them."""
+    handles = [*getattr(loop, "_ready", deque()).copy(), *getattr(loop, "_scheduled", []).copy()]
+    return [handle._callback for handle in handles if not handle.cancelled()]
 
 
 def _loop_of(frame: Any) -> asyncio.AbstractEventLoop | None:

@@ -153,6 +153,10 @@ def leaves_it_to_a_loop(frame, batch, folder, loop):
     asyncio.run_coroutine_threadsafe(store_later(folder), loop)
 
 
+def calls_a_loop(frame, batch, folder, loop):
+    loop.call_soon_threadsafe(helper.store, folder)
+
+
 async def store_later(folder):
     helper.store(folder)
     await asyncio.sleep(60)
@@ -464,7 +468,14 @@ class TestLines:
                 assert busy.wait(30)
                 assert noted(sink.leaves_it_to_a_pool, pool=pool) == {("thread", "helper.store")}
                 held.set()
+            # It may have begun by then, or not.
             assert noted(sink.leaves_it_to_a_loop, loop=loop) == {("thread", "their_sink.store_later")}
+            held.clear()
+            busy.clear()
+            loop.call_soon_threadsafe(holds)
+            assert busy.wait(30)
+            assert noted(sink.leaves_it_to_a_loop, loop=loop) == {("thread", "their_sink.store_later")}
+            assert noted(sink.calls_a_loop, loop=loop) >= {("thread", "helper.store")}
         finally:
             held.set()
             for cancel in left:
