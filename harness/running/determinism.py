@@ -8,8 +8,8 @@ channels one after the other:
 
 - in a process of its own, under one hash seed, with the operators as they are here;
 - in a second one, under another, in another time zone, with operators that the scenario makes anew there, or else with
-  copies; for the second time in that process, each slice with an operator of its own, and from the middle of its input
-  on with another one;
+  copies; for the second time in that process, each slice with an operator of its own, and with another one after 1, 2,
+  4 inputs and so on, and in the middle of its input;
 - here, twice with the same operators: one may know an input again that it was given before, as where it is replayed.
 
 Every output and every state in the end has to be the same, and every event that an operator was given has to be as it
