@@ -22,7 +22,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
-from ..crash_points.files.operations import BESIDE_SQLITE
+from ..crash_points.files.operations import database_beside
 from ..crash_points.files.trees import attributes_of
 from ..recording.history import Lost
 
@@ -141,8 +141,8 @@ class Looks:
     def _by_sqlite_alone(self) -> frozenset[str]:
         """Databases and what lies beside them that SQLite alone has opened."""
         alone = self.opened_by_sqlite - self.opened
-        beside = {path for path in alone if path.endswith(BESIDE_SQLITE) and path.rpartition("-")[0] in alone}
-        return frozenset(beside | {path.rpartition("-")[0] for path in beside})
+        beside = {path for path in alone if database_beside(path) in alone}
+        return frozenset(beside | set(map(database_beside, beside)))
 
     def _skimmed(self, state: CrashState, folder: str) -> set[str]:
         return {

@@ -17,7 +17,15 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.operations import BESIDE_SQLITE, LOG_INDEX, LOOKS, Operation, OperationKind, read_operations
+from ..crash_points.files.operations import (
+    BESIDE_SQLITE,
+    LOG_INDEX,
+    LOOKS,
+    Operation,
+    OperationKind,
+    database_beside,
+    read_operations,
+)
 from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
@@ -171,7 +179,8 @@ class JournaledFolders:
 
     def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
         """Databases in the middle of a transaction, and what lies beside them, with what SQLite takes them back to."""
-        for path, database in tree.nodes.items():
+        for path in dict.fromkeys(map(database_beside, tree.nodes)):
+            database = tree.nodes.get(path)
             beside = {name: node for name in BESIDE_SQLITE if isinstance(node := tree.nodes.get(path + name), File)}
             if not beside or not isinstance(database, File):
                 continue

@@ -106,22 +106,23 @@ class RecoveryWorkerKiller:
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
         for actor in REFERENCES:
-            self._worker.store.clear()
-            attempt = self._worker.live(actor, actor, 1, watched=False)
-            if attempt.failure is not None:
-                raise InvalidOperator(f"without any fault: {attempt.failure}")
-            found += attempt.records
+            found += _without_failures(self._worker, actor, actor, watched=False).records
         return found
 
 
 def points_passed(worker: RecoveryWorker, request: CampaignRequest) -> Sequence[Passed]:
     """By a run of the query without failures. Raises InvalidOperator where it fails all the same."""
     with worker.fed(request.query, request.query.batches(request.workload)):
-        worker.store.clear()
-        attempt = worker.live(DRIVER, SINK, 1, watched=True)
+        return _without_failures(worker, DRIVER, SINK, watched=True).passed
+
+
+def _without_failures(worker: RecoveryWorker, actor: str, sink: str, *, watched: bool) -> Attempt:
+    """From the beginning to the end. Raises InvalidOperator where the query fails by itself."""
+    worker.store.clear()
+    attempt = worker.live(actor, sink, 1, watched=watched)
     if attempt.failure is not None:
         raise InvalidOperator(f"without any fault: {attempt.failure}")
-    return attempt.passed
+    return attempt
 
 
 def _at(crash: Crash) -> Callable[[Address], bool]:

@@ -154,7 +154,7 @@ def _kill_in_recovery_worker(
             lose_again(folder, request, saved.planned[0].crash, worker)
             return saved.planned
         planned = saved.planned
-        if any(one.crash.line for one in planned) and _sources(request.query.describe()) != _sources(saved.subject):
+        if any(one.crash.line for one in planned) and request.query.describe().get("code") != saved.subject.get("code"):
             planned = relocated(planned, points_passed(worker, request))
         RecoveryWorkerKiller(worker)(folder, request, planned, ())
         return planned
@@ -169,11 +169,6 @@ def _check_same(saved: SavedSchedule, query: Query) -> None:
             f"the query has changed since: its {name} was {then.get(name)!r}, and is {now[name]!r} now; check out the "
             "version that was certified"
         )
-
-
-def _sources(described: Mapping[str, Any]) -> Any:
-    """What tells whether the code is still the same, by each part of the query."""
-    return described.get("code")
 
 
 def _without_sources(described: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,10 @@ def rolled_back(database: bytes, beside: Mapping[str, bytes]) -> str:
     # A log is in the database once nobody has it open, and a journal that does not count stays as it is.
     if said != "ok" or WRITE_AHEAD_LOG in left or any(beside.get(name) != content for name, content in left.items()):
         return ""
-    done = "passed over" if left else "carried over" if WRITE_AHEAD_LOG in beside else "removed"
     if found != database and WRITE_AHEAD_LOG not in beside:
         done = "put back"
+    elif left:
+        done = "passed over"
+    else:
+        done = "carried over" if WRITE_AHEAD_LOG in beside else "removed"
     return f"{done}: {hashlib.sha256(found).hexdigest()}"

@@ -108,8 +108,8 @@ def beginning(history: History, sources: Collection[str]) -> dict[str, list[Even
 
 
 def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
-    """Execute the operators on the beginning of an input, and compare. `origin` is the scenario's, where
-    another process can make it anew by that."""
+    """Execute the operators on the beginning of an input, and compare. `origin` is the scenario's, where another
+    process can make it anew by that."""
     beginnings = {source: list(events[:EVENTS]) for source, events in offered.items()}
     try:
         body = _pickled(topology)

@@ -102,6 +102,12 @@ LOG_INDEX: Final = "-shm"
 BESIDE_SQLITE: Final = (ROLLBACK_JOURNAL, WRITE_AHEAD_LOG, LOG_INDEX)
 """How the names of files end that SQLite keeps beside a database, which begin with that of the database."""
 
+
+def database_beside(path: str) -> str:
+    """The SQLite database to which a file belongs, by its name; empty: it belongs to none."""
+    return path.rpartition("-")[0] if path.endswith(BESIDE_SQLITE) else ""
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Operation)
 _LENGTH = 4
