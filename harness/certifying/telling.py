@@ -40,7 +40,7 @@ def view_of_certificate(certificate: Certificate, folder: Path) -> CertificateVi
     return CertificateView(
         head=Head(
             f"{subject_name(certificate)}, a Structured Streaming query",
-            f"{place(certificate.cluster)} · {workload.get('events', 0):,} events of {workload.get('name')} · "
+            f"{place(certificate.cluster)} · {counted(workload.get('events', 0), 'event')} of {workload.get('name')} · "
             f"seed {certificate.seed}",
         ),
         in_short=in_short(certificate),

@@ -15,6 +15,7 @@ from ..contracts.subject import SchemeSubject, Subject
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
 from ..core.schedule import Fault
+from ..core.wording import counted
 from ..reporting.runs import CLUSTER_WORDS, tested
 from ..reporting.screen import fact_lines, head_line
 from ..reporting.view import Fact, Head
@@ -120,7 +121,8 @@ def plan_screen(plan: Plan) -> Iterator[Text]:
     yield head_line(
         Head(
             tested(plan.subject, plan.kind),
-            f"{where}, {len(plan.nodes)} nodes · {plan.events:,} events of {plan.workload} · seed {plan.seed}",
+            f"{where}, {counted(len(plan.nodes), 'node')} · {counted(plan.events, 'event')} of {plan.workload} · "
+            f"seed {plan.seed}",
         )
     )
     yield Text()

@@ -13,6 +13,7 @@ from typing import Final
 from ..core.guarantees import Guarantee
 from ..core.quantities import Events
 from ..core.topology import Role
+from ..core.wording import counted
 from ..protocol.spec import Setup
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject
@@ -93,7 +94,7 @@ class _Sizes:
 def scaled_down(before: Scenario, after: Scenario) -> Iterator[str]:
     """What was brought down, in words: `a checkpoint every 5 events, not 500`."""
     if after.workload.events != before.workload.events:
-        yield f"{after.workload.events:,} events, not {before.workload.events:,}"
+        yield f"{counted(after.workload.events, 'event')}, not {before.workload.events:,}"
     if after.workload.batch != before.workload.batch:
         yield f"batches of {after.workload.batch:,}, not {before.workload.batch:,}"
     if isinstance(before.subject, SchemeSubject) and isinstance(after.subject, SchemeSubject):
@@ -104,12 +105,12 @@ def scaled_down(before: Scenario, after: Scenario) -> Iterator[str]:
 
 def _intervals(before: SchemeSubject, after: SchemeSubject) -> Iterator[str]:
     now, was = after.checkpoint_every, before.checkpoint_every
-    if now != was:
-        yield f"a checkpoint every {now:,} events, not {was:,}"
+    if now is not None and now != was:
+        yield f"a checkpoint every {counted(now, 'event')}, not {was:,}"
     for role in Role:
         for one, other in zip(after.setups[role].mechanisms, before.setups[role].mechanisms, strict=True):
             if one.checkpoint_every is None and one.safe_every != other.safe_every:
                 assert one.safe_every is not None
                 assert other.safe_every is not None
-                yield f"an acknowledgement every {one.safe_every.count:,} events, not {other.safe_every.count:,}"
+                yield f"an acknowledgement every {one.safe_every}, not {other.safe_every.count:,}"
                 return

@@ -15,6 +15,7 @@ import msgspec
 
 from .errors import InvalidScenario
 from .slice_names import replica_name
+from .wording import counted
 
 DRIVER, TASK = "driver", "task"
 """The actors of a query: whoever runs it, and whoever runs the task that is meant."""
@@ -237,7 +238,7 @@ class Moment:
     def __str__(self) -> str:
         actor = self.actor or "a target"
         if self.taken:
-            text = f"once {actor} has taken {self.taken:,} events"
+            text = f"once {actor} has taken {counted(self.taken, 'event')}"
         elif self.point is Point.LINE and (line := CodeLine.of(self.key or "")) is not None:
             text = line.said(self.side)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import InvalidScenario
+from .wording import counted
 
 
 @dataclass(frozen=True, order=True)
@@ -19,7 +20,7 @@ class Events:
             raise InvalidScenario(f"events({self.count!r}) needs a positive whole number")
 
     def __str__(self) -> str:
-        return f"{self.count:,} events"
+        return counted(self.count, "event")
 
 
 @dataclass(frozen=True, order=True)

@@ -31,8 +31,8 @@ def view_of_search(explored: Explored) -> SearchView:
         found=tuple(map(_found, explored.kept)),
         head=Head(
             f"{scenario.subject.name} under {scenario.subject.kind}",
-            f"simulator, {len(explored.bench.cluster.places.workers)} nodes · {scenario.workload.events:,} events of "
-            f"{scenario.workload.name} · seed {explored.bench.seed}",
+            f"simulator, {counted(len(explored.bench.cluster.places.workers), 'node')} · "
+            f"{counted(scenario.workload.events, 'event')} of {scenario.workload.name} · seed {explored.bench.seed}",
         ),
         facts=tuple(_facts(explored)),
     )

@@ -32,7 +32,7 @@ def view_of_run(description: Description, history: History, judgement: Judgement
     return RunView(
         head=Head(
             tested(str(subject.get("name")), str(subject.get("kind"))),
-            f"{place(description.cluster)} · {workload.get('events', 0):,} events of {workload.get('name')} · "
+            f"{place(description.cluster)} · {counted(workload.get('events', 0), 'event')} of {workload.get('name')} · "
             f"seed {description.seed}",
         ),
         disturbances=(
@@ -103,7 +103,7 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
         proof += f", in the middle of what ends at {', '.join(entry.under_way)}"
     gone = [r for r in recovered if r.fault == entry.number and r.actor in bite.actors and r.incarnation]
     lost = sum(forgotten(history, r) for r in gone)
-    return f"{proof}, with {lost:,} events that no checkpoint held" if lost else proof
+    return f"{proof}, with {counted(lost, 'event')} that no checkpoint held" if lost else proof
 
 
 def forgotten(history: History, recovery: Recovery) -> int:

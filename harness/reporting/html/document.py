@@ -18,6 +18,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...core.errors import StorageFailed
+from ...core.wording import amount_said
 from ...recording.folder import write_whole
 from .shapes_drawn import arrow_path, sign_path
 
@@ -46,6 +47,7 @@ def _environment() -> Environment:
         finalize=made_visible,
     )
     made.policies["json.dumps_function"] = _dumps
+    made.filters["amount"] = amount_said
     made.filters["at"] = said_at
     made.filters["span"] = said_span
     made.filters["arrow_path"] = arrow_path

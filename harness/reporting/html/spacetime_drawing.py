@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from .affected import HarmedInput, Root
 from .document import render
+from .labels_placed import LabelsPlaced
 from .spacetime import DiagramStep, IncarnationLine, MessageArrow, SpaceTime
 
 ROW: Final = 48
@@ -19,9 +20,11 @@ _WIDTHS: Final = ((16, 62), (24, 44), (40, 34), (90, 26), (250, 18), (600, 12))
 _NARROW: Final = 8
 _LABELS: Final = 64
 """Between two times that are written above."""
-_NUMBERED: Final = 120
+NUMBERED_ARROWS: Final = 120
 """Arrows up to which each says what it carries."""
 _CHARACTER: Final = 7.2
+_SIGN: Final = 4
+"""The radius of what a label must leave free around a step."""
 _LISTED: Final = 40
 """Harmed inputs that can be chosen one by one."""
 
@@ -38,12 +41,8 @@ class DrawnArrow:
     style: str
     harmed: str
     """The numbers of the harmed inputs that it carries."""
-    numbers: str
-    """What stands beside it."""
-
-    @property
-    def middle(self) -> tuple[float, float]:
-        return self.x1 + (self.x2 - self.x1) * 0.38, self.y1 + (self.y2 - self.y1) * 0.38
+    label: tuple[float, float] | None = None
+    """Where the numbers of what it carries stand; None: there is no room for them, and its title says them."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,21 @@ class Drawing:
             harmed = self._harmed(step.roots)
             yield DrawnStep(step, number, self.x(number), self.y(step.line), harmed, from_x, from_y)
 
-    def arrows(self) -> Iterator[DrawnArrow]:
-        several = len(self.diagram.arrows) > _NUMBERED
-        for arrow in sorted(self.diagram.arrows, key=lambda one: bool(self._harmed(one.roots))):
+    def arrows(self) -> list[DrawnArrow]:
+        """Those that carry harmed inputs last, since they lie above the others; their labels have the first choice."""
+        several = len(self.diagram.arrows) > NUMBERED_ARROWS
+        labels = LabelsPlaced()
+        for step in self.steps():
+            labels.take(step.x, step.y, _SIGN)
+        drawn = []
+        for one in sorted(self._arrows(), key=lambda one: not one.harmed):
+            wanted = one.arrow.numbers if one.harmed or not several else ""
+            label = labels.place(wanted, one.x1, one.y1, one.x2, one.y2) if wanted else None
+            drawn.append(replace(one, label=label))
+        return drawn[::-1]
+
+    def _arrows(self) -> Iterator[DrawnArrow]:
+        for arrow in self.diagram.arrows:
             harmed = self._harmed(arrow.roots)
             x1, y1 = self.x(arrow.departs), self.y(arrow.sender)
             y2 = self.y(arrow.receiver)
@@ -150,8 +161,7 @@ class Drawing:
                 )
                 if said
             )
-            numbers = arrow.numbers if harmed or not several else ""
-            yield DrawnArrow(arrow, x1, y1, x2, y2, style, harmed, numbers)
+            yield DrawnArrow(arrow, x1, y1, x2, y2, style, harmed)
 
     def times(self) -> Iterator[tuple[float, str]]:
         """What is written above: when, in a column now and then."""

@@ -6,6 +6,7 @@ import json
 import re
 import tracemalloc
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,8 +38,9 @@ from streamproof.harness.recording.folder import read_records
 from streamproof.harness.recording.history import History
 from streamproof.harness.reporting.html.affected import harmed_inputs, root_of
 from streamproof.harness.reporting.html.holding import inputs_said
+from streamproof.harness.reporting.html.labels_placed import CHARACTER, HEIGHT
 from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, around, spacetime
-from streamproof.harness.reporting.html.spacetime_drawing import drawing, drawing_svg
+from streamproof.harness.reporting.html.spacetime_drawing import NUMBERED_ARROWS, drawing, drawing_svg
 from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -120,6 +122,30 @@ def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
     assert ">beside</text>" in drawing_svg(drawing(diagram), "")
     calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
     assert ">beside</text>" not in drawing_svg(drawing(calm), "")
+
+
+def test_no_label_of_an_arrow_lies_on_another_or_on_what_happened() -> None:
+    subject = passive_replication(trace(parallelism=3), checkpoint_every=events(8))
+    diagram, _, _ = drawn(Scenario(subject, replace(NUMBERED, events=24, batch=1), [crash("trace-0").after(events(5))]))
+    made = drawing(diagram)
+    assert len(diagram.arrows) <= NUMBERED_ARROWS
+    boxes = [
+        (one.label[0], one.label[1] - HEIGHT / 2, len(one.arrow.numbers) * CHARACTER, HEIGHT)
+        for one in made.arrows()
+        if one.label
+    ]
+    signs = [(step.x - 1, step.y - 1, 2, 2) for step in made.steps()]
+    assert len(boxes) > len(diagram.arrows) * 0.8
+    assert not [(one, other) for one, other in combinations(boxes, 2) if overlap(one, other)]
+    assert not [(one, sign) for one in boxes for sign in signs if overlap(one, sign)]
+
+
+Box = tuple[float, float, float, float]
+
+
+def overlap(one: Box, other: Box) -> bool:
+    """Of two boxes, each by its left and top edge, its width and its height."""
+    return all(one[i] < other[i] + other[i + 2] and other[i] < one[i] + one[i + 2] for i in (0, 1))
 
 
 def test_changes_of_settings_are_told_by_who_decides_and_by_who_goes_by_them() -> None:
