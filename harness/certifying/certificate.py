@@ -53,7 +53,7 @@ class QueryCounterexample(msgspec.Struct, frozen=True):
     """The schedule."""
     how: How
     events: int
-    """Of the input that suffices."""
+    """Of the input that suffices; 0: it comes from a source of the query's own."""
     batch_events: int
     """Of them, how many make a batch."""
     anomaly: str

@@ -294,12 +294,14 @@ _AFTERWARDS = {
 
 
 def shrunk_said(shown: QueryCounterexample) -> str:
-    size = f"{counted(len(shown.crashes), 'crash', 'crashes')} and {counted(shown.events, 'event')}"
+    size, before = _size(len(shown.crashes), shown.events), _size(shown.crashes_before, shown.events_before)
     text = f"{shown.violated} of {counted(shown.repeats, 'repeat')} showed it, with {size}"
-    if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
-        before = counted(shown.crashes_before, "crash", "crashes")
-        text += f", shrunk from {before} and {counted(shown.events_before, 'event')}"
-    return text
+    return text if size == before else f"{text}, shrunk from {before}"
+
+
+def _size(crashes: int, events: int) -> str:
+    said = counted(crashes, "crash", "crashes")
+    return f"{said} and {counted(events, 'event')}" if events else said
 
 
 def _counterexample(certificate: Certificate) -> Iterator[str]:

@@ -127,7 +127,7 @@ class Proving:
         first = shown[0]
         same = sum(one.crashes == first.crashes for one in shown)
         planned = tuple(map(Planned, first.crashes))
-        whole = Reproduction(planned, self._request.workload.events, self._request.query.batch_events)
+        whole = _whole(self._request, planned)
         self._state.found(self._story(whole, first, claim, (same, same), whole))
         write_saved(self._state.folder / COUNTEREXAMPLE, self._saved(whole))
 
@@ -225,8 +225,7 @@ class Proving:
                 return False
             shown += found
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
-        request = self._request
-        whole = Reproduction(tuple(planned), request.workload.events, request.query.batch_events)
+        whole = _whole(self._request, tuple(planned))
         if self._state.counterexample is not None:
             # Of the first claim that is violated there is one.
             return True
@@ -262,14 +261,14 @@ class Proving:
         anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
         batch = trial.crashes[0].batch
         begin = batch * smallest.batch_events + 1
-        end = min(begin + smallest.batch_events - 1, smallest.events)
+        end = 0 if smallest.own_source else min(begin + smallest.batch_events - 1, smallest.events)
         # What was made smaller has been run once.
         violated, repeats = shown if smallest == whole else (1, 1)
         return QueryCounterexample(
             claim=claim,
             crashes=trial.crashes,
             how=trial.how,
-            events=smallest.events,
+            events=0 if smallest.own_source else smallest.events,
             batch_events=smallest.batch_events,
             anomaly=anomaly,
             wrong=wrong,
@@ -280,7 +279,7 @@ class Proving:
             repeats=repeats,
             command=self._command(smallest),
             crashes_before=len(whole.planned),
-            events_before=whole.events,
+            events_before=0 if whole.own_source else whole.events,
         )
 
     def _command(self, found: Reproduction) -> str:
@@ -307,6 +306,12 @@ class Proving:
             claims=tuple(SavedClaim.of(claim) for claim in request.claims),
             planned=found.planned,
         )
+
+
+def _whole(request: CampaignRequest, planned: tuple[Planned, ...]) -> Reproduction:
+    """On all of its input."""
+    query = request.query
+    return Reproduction(planned, request.workload.events, query.batch_events, query.source is not None)
 
 
 def kills_a_run(claims: Sequence[Guarantee]) -> int:

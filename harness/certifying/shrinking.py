@@ -24,10 +24,16 @@ class Reproduction:
     events: int
     """Of the workload, the closing ones not counted."""
     batch_events: int
+    own_source: bool = False
+    """Its input comes from a source of the user's, and is what it is."""
 
     @property
     def size(self) -> tuple[int, int, int]:
         return len(self.planned), self.events, sum(one.crash.batch for one in self.planned)
+
+    def fed(self, planned: tuple[Planned, ...], events: int, batch_events: int) -> Reproduction:
+        """Another schedule, on so much input where that can be said."""
+        return replace(self, planned=planned) if self.own_source else Reproduction(planned, events, batch_events)
 
 
 ShowsViolation = Callable[[Reproduction], bool]
@@ -59,11 +65,13 @@ def _smaller(found: Reproduction, keys: Mapping[CrashPlace, Crash]) -> Iterator[
         first = moved(only, 0, keys)
         if first is not None:
             # Most of what goes wrong does so in a first batch of one row.
-            yield Reproduction((first,), 1, 1)
+            yield found.fed((first,), 1, 1)
         for batch in range(min(only.crash.batch, 2)):
             there = moved(only, batch, keys)
             if there is not None:
-                yield Reproduction((there,), (batch + 1) * found.batch_events, found.batch_events)
+                yield found.fed((there,), (batch + 1) * found.batch_events, found.batch_events)
+    if found.own_source:
+        return
     last = max(one.crash.batch for one in found.planned)
     yield replace(found, events=min(found.events, (last + 1) * found.batch_events))
     for rows in (1, 2, 5, 10):

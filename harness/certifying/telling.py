@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.wording import counted
-from ..reporting.runs import place, shown
+from ..reporting.runs import input_said, place, shown
 from ..reporting.view import (
     TONES,
     CertificateView,
@@ -36,11 +36,11 @@ from .rejudging import JudgedRun, Rejudged
 
 def view_of_certificate(certificate: Certificate, folder: Path) -> CertificateView:
     """What it says."""
-    workload, violation = certificate.workload, certificate.counterexample
+    violation = certificate.counterexample
     return CertificateView(
         head=Head(
             f"{subject_name(certificate)}, a Structured Streaming query",
-            f"{place(certificate.cluster)} · {counted(workload.get('events', 0), 'event')} of {workload.get('name')} · "
+            f"{place(certificate.cluster)} · {input_said(certificate.subject, certificate.workload)} · "
             f"seed {certificate.seed}",
         ),
         in_short=in_short(certificate),

@@ -32,8 +32,7 @@ def view_of_run(description: Description, history: History, judgement: Judgement
     return RunView(
         head=Head(
             tested(str(subject.get("name")), str(subject.get("kind"))),
-            f"{place(description.cluster)} · {counted(workload.get('events', 0), 'event')} of {workload.get('name')} · "
-            f"seed {description.seed}",
+            f"{place(description.cluster)} · {input_said(subject, workload)} · seed {description.seed}",
         ),
         disturbances=(
             *_faults(description, history, judgement.recoveries),
@@ -63,6 +62,13 @@ def place(cluster: Mapping[str, Any]) -> str:
     served = cluster.get("warm", {}).get("served", 0)
     warm = f", warm after {served} run{'s' if served > 1 else ''}" if served else ""
     return CLUSTER_WORDS.get(name, name) + ("" if nodes is None else f", {counted(nodes, 'node')}") + warm
+
+
+def input_said(subject: Mapping[str, Any], workload: Mapping[str, Any]) -> str:
+    """What a subject was fed, by its description and that of the workload, in a few words."""
+    if "source" in subject.get("code", {}):
+        return "input from a source of its own"
+    return f"{counted(workload.get('events', 0), 'event')} of {workload.get('name')}"
 
 
 def _faults(description: Description, history: History, recovered: Sequence[Recovery]) -> Iterator[Fact]:

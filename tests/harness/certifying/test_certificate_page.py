@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import msgspec
 import pytest
 
 from certified import SUBJECT, crash_at, trial, unsealed
@@ -221,6 +222,15 @@ def test_the_screen_says_the_same(tmp_path: Any) -> None:
     assert text.splitlines()[1] == "  exactly-once VIOLATED, exactly-once-output HOLDS"
     assert "replay it: streamproof replay runs/counterexample.json" in text
     assert f"streamproof judge {tmp_path}" in text
+
+
+def test_of_a_source_of_the_query_s_own_nobody_says_how_many_events_it_gave(tmp_path: Any) -> None:
+    subject = {**SUBJECT, "code": {"source": {"name": "mine:numbers", "source": "00"}}}
+    shown = msgspec.structs.replace(SHOWN, events=0, events_before=0)
+    view = view_of_certificate(unsealed(subject=subject, counterexample=shown), tmp_path)
+    text = "\n".join(line.plain for line in certificate_screen(view))
+    assert "input from a source of its own" in text.splitlines()[0]
+    assert "3 of 3 repeats showed it, with 1 crash, shrunk from 3 crashes" in text
 
 
 def test_the_screen_stays_a_screen_for_a_large_plan(tmp_path: Any) -> None:

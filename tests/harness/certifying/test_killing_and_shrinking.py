@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -221,6 +222,19 @@ def test_one_run_suffices_where_a_first_batch_of_one_row_shows_it() -> None:
 
     least = shrink_kills(Reproduction((planned(4),), BATCHES * ROWS, ROWS), KEYS, shows)
     assert [least] == tried == [Reproduction((planned(0),), 1, 1)]
+
+
+def test_input_from_a_source_of_the_user_s_is_made_no_smaller() -> None:
+    tried = []
+
+    def shows(smaller: Reproduction) -> bool:
+        tried.append(smaller)
+        return True
+
+    found = Reproduction((planned(1), planned(4)), BATCHES * ROWS, ROWS, own_source=True)
+    least = shrink_kills(found, KEYS, shows)
+    assert least == replace(found, planned=(planned(0),))
+    assert {(one.events, one.batch_events) for one in tried} == {(BATCHES * ROWS, ROWS)}
 
 
 def test_it_keeps_as_many_rows_a_batch_as_it_takes() -> None:
