@@ -100,6 +100,7 @@ from .planning import (
     of_restarts,
     of_split_brains,
     of_the_driver,
+    replays_first,
 )
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
@@ -525,7 +526,7 @@ class _Campaign:
         of_driver, nodes, answers, splits = map(self._add, (of_driver, nodes, answers, splits))
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
-            nodes = [*of_driver, *nodes]
+            nodes = [*replays_first(of_driver), *nodes]
         nodes = messages_first([*nodes, *answers])
         return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys)
 

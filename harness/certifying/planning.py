@@ -149,6 +149,19 @@ def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
     return [*first, *(one for one in of_nodes if one not in first)]
 
 
+def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
+    """The same crashes, which are in the order of the run, the most worth a kill first: after one when all of a batch
+    but its commit is done, the next driver does all of that again, and after one when it is committed, it begins with
+    the next batch. What comes before the first batch is last: nothing is done again after that."""
+    begins = next((place for place, one in enumerate(of_driver) if one.crash.point is Point.OFFSET_LOG), 0)
+
+    def order(numbered: tuple[int, Planned]) -> int:
+        place, one = numbered
+        return 0 if one.crash.point is Point.COMMIT_LOG else 1 if place >= begins else 2
+
+    return [one for _, one in sorted(enumerate(of_driver), key=order)]
+
+
 def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """The answer to each message of a steady batch is lost, and who asked lives."""
     if Victim.ANSWER not in victims:

@@ -30,6 +30,7 @@ from streamproof.harness.certifying.planning import (
     of_nodes,
     of_split_brains,
     of_the_driver,
+    replays_first,
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
@@ -381,6 +382,20 @@ def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_want
         for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")
     ]
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
+
+
+def test_kills_begin_where_a_batch_is_done_again_and_end_before_there_was_one() -> None:
+    making = both_sides(Point.LINE, "0/mine.source:3 calls mine.opened#1")
+    attempt = attempt_of(FIVE)
+    profile = profile_of(replace(attempt, passed=[*making, *attempt.passed]))
+    of_driver = of_the_driver(profile, every_batch=False)
+    first = replays_first(of_driver)
+    assert Counter(first) == Counter(of_driver)
+    points = [one.crash.point for one in first]
+    committed = points.count(Point.COMMIT_LOG)
+    assert set(points[:committed]) == {Point.COMMIT_LOG}
+    assert (first[0].crash.batch, first[0].crash.side) == (0, Side.BEFORE)
+    assert points[-2:] == [Point.LINE, Point.LINE]
 
 
 def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() -> None:
