@@ -1,0 +1,83 @@
+"""A source as users write it, in Python, and beside it a twin that gives what it has given only once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamproof.harness.contracts.query import RunFolders
+
+LINES = 20
+BATCH = 10
+
+
+class Range(InputPartition):
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+
+
+class Numbered(DataSourceStreamReader):
+    """So many lines, a batch of them at a time."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._at = 0
+        self.taken = Path(options["taken"])
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"at": 0}
+
+    def latestOffset(self) -> dict[str, int]:
+        self._at = min(self._at + BATCH, LINES)
+        return {"at": self._at}
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        return [Range(start["at"], end["at"])]
+
+    def read(self, partition: Any) -> Iterator[tuple[int, str]]:
+        for number in range(partition.start, partition.end):
+            yield number, f"line {number}"
+
+
+class TakenOnce(Numbered):
+    """Wrong: as of a queue that forgets what somebody has taken, whether or not it was done with."""
+
+    def read(self, partition: Any) -> Iterator[tuple[int, str]]:
+        self.taken.mkdir(parents=True, exist_ok=True)
+        for number, line in super().read(partition):
+            if not (self.taken / str(number)).exists():
+                (self.taken / str(number)).touch()
+                yield number, line
+
+
+def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], DataFrame]:
+    class Lines(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return reader.__name__.lower()
+
+        def schema(self) -> str:
+            return "seq LONG, value STRING"
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:
+            return reader(self.options)
+
+    def source(spark: SparkSession, folders: RunFolders) -> DataFrame:
+        spark.dataSource.register(Lines)
+        # Beside the sink, where the run keeps it.
+        return spark.readStream.format(Lines.name()).option("taken", str(folders.sink / "taken")).load()
+
+    return source
+
+
+numbered = Query(as_it_comes, name="numbered", key=("seq",), source=_reading(Numbered))
+taken_once = Query(as_it_comes, name="taken-once", key=("seq",), source=_reading(TakenOnce))

@@ -1,0 +1,60 @@
+"""Queries with a source of the user's are certified by real kills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import own_sources
+from streamproof.harness.certifying.budget import Budget
+from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.addresses import Point
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.scenarios.workloads import words
+
+pytestmark = pytest.mark.spark
+
+DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
+
+
+def certified(query: Query, folder: Path, minutes: float) -> Certified:
+    registry = Registry()
+    found = certify(
+        query,
+        [exactly_once()],
+        DRIVER_ONLY,
+        # Which nobody is fed.
+        workload=words(events=40),
+        cluster=EmbeddedCluster(),
+        registry=registry,
+        budget=Budget(kills=0, minutes=minutes),
+        folder=folder / "certificate",
+    )
+    assert judge_certificate(found.folder, registry.oracles).differences == ()
+    return found
+
+
+def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_first_kills(tmp_path: Path) -> None:
+    found = certified(own_sources.taken_once, tmp_path, minutes=10)
+    assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]
+    shown = found.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, shown.how, shown.anomaly) == (Point.COMMIT_LOG, How.KILL, "lost-input")
+    # Nobody knows how much of it was given.
+    assert (shown.events, shown.input) == (0, "")
+    assert len({trial.folder for trial in found.certificate.trials}) <= 6
+
+
+@pytest.mark.long
+def test_a_source_that_gives_the_same_again_holds(tmp_path: Path) -> None:
+    found = certified(own_sources.numbered, tmp_path, minutes=30)
+    assert found.certificate.verdicts[0].status is Status.HOLDS, found.certificate.verdicts[0]
