@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from streamproof.harness.contracts.query import RunFolders
 
@@ -80,5 +83,35 @@ def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], Dat
     return source
 
 
+def _write_in_two(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    """Wrong: in one call, the mark that a batch is written is committed before the batch."""
+    file = str(folders.sink / "lines.db")
+
+    def write(frame: DataFrame, batch: int) -> None:
+        lines = "".join(f"insert into lines values ({row.seq}, '{row.value}');" for row in frame.collect())
+        with closing(sqlite3.connect(file)) as db:
+            db.executescript("create table if not exists done (batch); create table if not exists lines (seq, value);")
+            if not db.execute("select 1 from done where batch = ?", (batch,)).fetchone():
+                db.executescript(f"begin; insert into done values ({batch}); commit; begin; {lines} commit;")
+
+    return rows.writeStream.foreachBatch(write)
+
+
+def _read_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    file, lines = folders.sink / "lines.db", []
+    if file.exists():
+        with closing(sqlite3.connect(file)) as db:
+            lines = db.execute("select seq, value from lines").fetchall()
+    return spark.createDataFrame(lines, "seq LONG, value STRING")
+
+
 numbered = Query(as_it_comes, name="numbered", key=("seq",), source=_reading(Numbered))
+numbered_in_two = Query(
+    as_it_comes,
+    name="numbered-in-two",
+    key=("seq",),
+    source=_reading(Numbered),
+    write=_write_in_two,
+    read=_read_lines,
+)
 taken_once = Query(as_it_comes, name="taken-once", key=("seq",), source=_reading(TakenOnce))

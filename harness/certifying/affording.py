@@ -14,7 +14,7 @@ from .conclusion import Planned, lines_of
 from .covering import Covering
 from .killing import streams
 from .proving import Kills, kills_a_run
-from .recovery_worker_kills import IN_RECOVERY_WORKERS
+from .recovery_worker_kills import dies_in_recovery_worker
 from .request import CampaignRequest
 from .so_far import go_on_command
 
@@ -143,8 +143,7 @@ class Affording:
         return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
 
     def dies_in_recovery_worker(self, planned: Planned) -> bool:
-        """Whether a recovery worker kills it: no two runs on a cluster come to its point."""
-        return self._request.query.copyable and planned.crash.point in IN_RECOVERY_WORKERS
+        return dies_in_recovery_worker(self._request.query, planned)
 
 
 def _minutes(seconds: float) -> int:

@@ -106,7 +106,7 @@ from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .recovery_worker import RecoveryWorker
-from .recovery_worker_kills import RecoveryWorkerKiller
+from .recovery_worker_kills import RecoveryWorkerKiller, dies_in_recovery_worker
 from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
@@ -120,6 +120,8 @@ first."""
 SHARES_WITH_TASKS = (0.4, 0.45)
 """The same, where tasks leave something durable: that a task which is done again leaves it twice, kills alone show, and
 they take long."""
+HERE_FIRST = 0.5
+"""The same, of kills in a recovery worker, where no crash states can be recovered from."""
 POWER_SHARE = 0.8
 """The same, of losses of power."""
 LATER_SHARE = 0.5
@@ -368,6 +370,7 @@ class _Campaign:
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
                 self._restart(workers[0], profile, of_driver, references, kills)
+                self._kill_here(in_recovery_workers, kills, HERE_FIRST)
                 in_tasks = self.request.query.copyable and after_effects_of_tasks(kills.of_nodes)
                 shares = SHARES_WITH_TASKS if in_tasks else SHARES
                 self._cover(covering, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
@@ -430,7 +433,17 @@ class _Campaign:
             killer = RecoveryWorkerKiller(worker, anew=True)
             proving = Proving(state, self.request, killer, self.cluster.name, references, Kills((), (), kills.keys))
             with state.timed("kills"):
-                proving.restart(restarts)
+                proving.try_here("restarts", restarts)
+
+    def _kill_here(self, proving: Proving, kills: Kills, share: float) -> None:
+        """In a recovery worker, where crash states do not stand for it."""
+        state = self.state
+        tried = {line for trial in state.trials if trial.how is How.KILL for line in lines_of(trial)}
+        tried |= {one.planned for one in state.not_reached}
+        left = [line for line in state.unkilled(kills.in_recovery_workers) if line not in tried]
+        if left and not self._is_over():
+            with state.timed("kills"):
+                proving.try_here("kills", left, share)
 
     def _kill(
         self,
@@ -462,6 +475,7 @@ class _Campaign:
             share = max(0.0, LAST_SHARE - reserved)
             # Once it was begun, it bounds nothing unless it ends.
             until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
+            self._kill_here(in_recovery_workers, kills, share)
             # What is left leaves claims open; then the sample; then that for which others stand.
             self._cover(covering, in_recovery_workers, (share, share), 0.0)
             with state.timed("kills"):
@@ -524,11 +538,14 @@ class _Campaign:
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         of_driver, nodes, answers, splits = map(self._add, (of_driver, nodes, answers, splits))
+        here: list[Planned] = []
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
-            nodes = [*replays_first(of_driver), *nodes]
+            of_it = replays_first(of_driver)
+            here = [one for one in of_it if dies_in_recovery_worker(self.request.query, one)]
+            nodes = [*(one for one in of_it if one not in here), *nodes]
         nodes = messages_first([*nodes, *answers])
-        return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys)
+        return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys, state.unkilled(here))
 
     def _add(self, lines: Sequence[Planned]) -> list[Planned]:
         found = self.state.add(lines)

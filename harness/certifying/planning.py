@@ -17,6 +17,7 @@ from .attempts import Passed
 from .conclusion import Planned
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
+from .waiting import SEALING
 
 ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
 SINK = "sink/"
@@ -74,21 +75,32 @@ def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
 def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
     """Where the driver is to die: at each point of each batch, or of one batch of each kind. At lines of the user's
     code, in one batch of each kind, and the first time that it passes them; and wherever the driver has left something
-    durable since the point before. Where it is killed for each of them, at the calls alone: nothing else gets out."""
+    durable since the point before. Where it is killed for each of them, at the calls alone, since nothing else gets
+    out, and at what a call does to the sink's files but for the last of it, which is cut by the point after."""
     found: list[Passed] = []
     seen: set[tuple[Point, Side, str, str]] = set()
+    shown_by: dict[str, int] = {}
     before = ""
+    in_call: Passed | None = None
     for one in profile.passed:
         crash = crash_at(profile, one, Victim.DRIVER)
         state = before if one.state is None else one.state.digest
         changed, before = state != before, state
         if crash.line is not None and not every_batch and not crash.line.called:
             continue
+        if crash.point is Point.FILE and not every_batch:
+            first = {kind for kind in crash.kinds if shown_by.setdefault(kind, crash.batch) == crash.batch}
+            if first and _is_own(crash):
+                # Once more is done in the same call.
+                found += [] if in_call is None else [in_call]
+                in_call = one
+            continue
         new = [what for kind in crash.kinds if (what := (crash.point, crash.side, crash.place, kind)) not in seen]
         seen.update(new)
         always = every_batch and (crash.line is None or (changed and crash.actor == DRIVER))
         if new or always:
             found.append(one)
+            in_call = None
     return found
 
 
@@ -152,12 +164,17 @@ def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
 def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
     """The same crashes, which are in the order of the run, the most worth a kill first: after one when all of a batch
     but its commit is done, the next driver does all of that again, and after one when it is committed, it begins with
-    the next batch. What comes before the first batch is last: nothing is done again after that."""
+    the next batch. Of what a call does to the sink's files, what makes the rest count comes before the lines, and the
+    rest after them. What comes before the first batch is last: nothing is done again after that."""
     begins = next((place for place, one in enumerate(of_driver) if one.crash.point is Point.OFFSET_LOG), 0)
 
     def order(numbered: tuple[int, Planned]) -> int:
         place, one = numbered
-        return 0 if one.crash.point is Point.COMMIT_LOG else 1 if place >= begins else 2
+        if one.crash.point is Point.COMMIT_LOG:
+            return 0
+        if one.crash.point is Point.FILE:
+            return 1 if one.crash.name.partition(" ")[0] in SEALING else 3
+        return 2 if place >= begins else 4
 
     return [one for _, one in sorted(enumerate(of_driver), key=order)]
 

@@ -42,10 +42,11 @@ class Kills:
     splits: Sequence[Planned]
     keys: Mapping[CrashPlace, Crash]
     """The points that the batches of a run pass."""
+    in_recovery_workers: Sequence[Planned] = ()
 
     @property
     def lines(self) -> tuple[Planned, ...]:
-        return (*self.of_nodes, *self.splits)
+        return (*self.in_recovery_workers, *self.of_nodes, *self.splits)
 
 
 class Proving:
@@ -113,10 +114,11 @@ class Proving:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
         self._timed(lambda: self._try_all({"kills": self._kills.of_nodes, "split brains": self._kills.splits}, False))
 
-    def restart(self, planned: Sequence[Planned]) -> None:
-        """Until a violation is confirmed, these are done, or the budget is spent."""
+    def try_here(self, phase: str, planned: Sequence[Planned], share: float = 1.0) -> None:
+        """In a recovery worker, until a violation is confirmed, these are done, or that share of the budget is
+        spent."""
         # How long they take says nothing of what runs on a cluster take.
-        self._try_all({"restarts": planned}, False)
+        self._try_all({phase: planned}, False, share)
 
     def sample(self, drawn: Sequence[Planned], share: float) -> None:
         """Until a violation is confirmed, the sample is done, or that share of the budget is spent."""

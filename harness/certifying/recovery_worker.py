@@ -22,7 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from ..contracts.query import Query, RunFolders
 from ..contracts.subject import TASK_POINTS
@@ -62,6 +61,7 @@ from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
+from .python_workers import end_python_workers
 from .seen_outside import of_any_run, written_elsewhere
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
@@ -121,10 +121,9 @@ class RecoveryWorker:
         spark: SparkVersion,
         patience: float,
         watches_inside: bool = True,
-        journals: bool = True,
     ) -> None:
         """`patience` is how long an attempt may give no sign of work, seconds. `watches_inside`: whether points inside
-        Spark are seen. `journals`: whether its folders are to be mounted, where this machine can do that."""
+        Spark are seen."""
         self.name = f"worker-{number}"
         self._processes = processes
         self._query = query
@@ -133,7 +132,6 @@ class RecoveryWorker:
         self.patience = patience
         self._watches_inside = watches_inside
         self._home = folder / self.name
-        self._journals = journals
         self.names = VaryingNames()
         """What is known to vary of the names of files."""
         self.no_journal = ""
@@ -200,20 +198,19 @@ class RecoveryWorker:
         """Sets its folders, and their store."""
         processes = self._processes
         label = f"{processes.run_id}-{self.name}"
-        if self._journals:
-            log = processes.logs_folder / f"{self.name}.files.log"
-            try:
-                environment = processes.environment_of(f"{self.name}-files", "files")
-                mounted = stack.enter_context(MountedFolder(self._home, processes.run_id, environment, log))
-            except MissingTool as error:
-                self.no_journal = str(error)
-            else:
-                place = mounted.mount.resolve()
-                self.folders = RunFolders(label, place / "sink", place / "checkpoint")
-                self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
-                # Where the harness looks itself, an attempt has looked at nothing.
-                self._checkpoint = mounted.below / "checkpoint"
-                return
+        log = processes.logs_folder / f"{self.name}.files.log"
+        try:
+            environment = processes.environment_of(f"{self.name}-files", "files")
+            mounted = stack.enter_context(MountedFolder(self._home, processes.run_id, environment, log))
+        except MissingTool as error:
+            self.no_journal = str(error)
+        else:
+            place = mounted.mount.resolve()
+            self.folders = RunFolders(label, place / "sink", place / "checkpoint")
+            self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
+            # Where the harness looks itself, an attempt has looked at nothing.
+            self._checkpoint = mounted.below / "checkpoint"
+            return
         self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
         self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
@@ -315,7 +312,7 @@ class RecoveryWorker:
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_attempt())
-            _end_python_workers(self._session.pid)
+            end_python_workers(self._session.pid)
         self._settle(attempt, watched)
         if attempt.death is not None:
             attempt.failure = None
@@ -599,16 +596,3 @@ def _in_task(held: HeldPoint) -> bool:
     if held.point is Point.FILE:
         return acts_for_task(held.pid)
     return held.point in TASK_POINTS or (held.point is Point.RENAME and STATE_OF_TASKS.search(held.key) is not None)
-
-
-def _end_python_workers(session: int) -> None:
-    """End what the daemons of a session have forked. Spark looks whether a worker lives before it is used again."""
-    try:
-        found = psutil.Process(session).children(recursive=True)
-        workers = [worker for daemon in found if DAEMON_MODULE in daemon.cmdline() for worker in daemon.children()]
-        for worker in workers:
-            worker.kill()
-        psutil.wait_procs(workers, timeout=READY_SECONDS)
-    except psutil.NoSuchProcess:
-        # It has ended meanwhile, and those that it forked with it.
-        return

@@ -29,7 +29,7 @@ from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
 from .killing import fault_of
-from .plan import Crash
+from .plan import Crash, Victim
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
 from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
@@ -43,6 +43,15 @@ def is_of_recovery_workers(planned: Planned) -> bool:
     return planned.crash.point in IN_RECOVERY_WORKERS or planned.crash.lost is not None
 
 
+def dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
+    """Whether a recovery worker carries it out in a campaign. At lines between which messages go to a store outside,
+    the driver dies on the cluster, where each incarnation has a way of its own to the store."""
+    crash = planned.crash
+    if crash.victim is not Victim.DRIVER or planned.split_brain:
+        return False
+    return crash.point is Point.FILE or (crash.point is Point.LINE and not query.stores)
+
+
 @contextmanager
 def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[RecoveryWorker]:
     """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
@@ -50,9 +59,7 @@ def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, nam
     spark = supported(chosen_version(query.spark))
     with (
         SparkProcesses(name, work, EmbeddedOptions(workers=0), chosen_spark(query.spark)) as processes,
-        RecoveryWorker(
-            0, processes, query, query.batches(workload), work, spark, LEAST, journals=query.copyable
-        ) as worker,
+        RecoveryWorker(0, processes, query, query.batches(workload), work, spark, LEAST) as worker,
     ):
         if worker.no_journal:
             raise MissingTool(worker.no_journal)

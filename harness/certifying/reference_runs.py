@@ -44,8 +44,7 @@ def open_recovery_workers(
     options = EmbeddedOptions(workers=0)
     processes = stack.enter_context(SparkProcesses(f"{name}-workers", work, options, other_spark(query)))
     workers = (
-        # What is stored elsewhere cannot be put back, and then no state can be recovered from.
-        RecoveryWorker(number, processes, query, batches, work, spark, ATTEMPT_SECONDS, watches_inside, query.copyable)
+        RecoveryWorker(number, processes, query, batches, work, spark, ATTEMPT_SECONDS, watches_inside)
         for number in range(how_many())
     )
     return [stack.enter_context(worker) for worker in workers]

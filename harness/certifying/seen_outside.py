@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ..contracts.query import Query
+from ..contracts.query import EFFECTS, Query
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
@@ -23,14 +23,14 @@ IN_SPARK: Final = "Spark's JVM"
 
 
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
-    """Each effect once, as often as the attempt has it that has it most often. Where the query has stores that cannot
-    be copied, each of its calls is cut by a real kill, and none is left.
+    """Each effect once, as often as the attempt has it that has it most often. Where the query has what cannot be
+    copied, each of its calls is cut by a real kill, and what is left is what goes on beside them: processes, and
+    threads, unless it has stores, between whose messages it is killed whoever sends them.
 
     A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
     another has left.
     """
-    if not query.copyable:
-        return ()
+    kinds = EFFECTS if query.copyable else ("process",) if query.stores else ("process", "thread")
     most: Counter[tuple[str, str, str]] = Counter()
     in_passing: Counter[str] = Counter()
     for attempt in attempts:
@@ -38,7 +38,7 @@ def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
     for attempt in attempts:
         found: Counter[tuple[str, str, str]] = Counter()
         for effect in _effects_of(attempt):
-            if not effect.passing or in_passing[effect.target] > 1:
+            if effect.kind in kinds and (not effect.passing or in_passing[effect.target] > 1):
                 found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
     return tuple(

@@ -108,9 +108,9 @@ def _rank(crash: Crash, sink: str) -> int:
         kind, _, path = crash.name.partition(" ")
         if not path.startswith(sink):
             return 3
-        return 0 if kind in _SEALING else 2
+        return 0 if kind in SEALING else 2
     return 0 if crash.point in FINE_POINTS else 1
 
 
-_SEALING = frozenset({"rename", "link", "unlink", "fsync", "symlink", "chmod"})
+SEALING = frozenset({"rename", "link", "unlink", "fsync", "symlink", "chmod"})
 """Operations by which most that write something make it count."""

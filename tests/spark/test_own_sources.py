@@ -42,16 +42,27 @@ def certified(query: Query, folder: Path, minutes: float) -> Certified:
     return found
 
 
-def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_first_kills(tmp_path: Path) -> None:
+def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_line_that_forgets_it(tmp_path: Path) -> None:
     found = certified(own_sources.taken_once, tmp_path, minutes=10)
     assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]
     shown = found.certificate.counterexample
     assert shown is not None
     (crash,) = shown.crashes
-    assert (crash.point, shown.how, shown.anomaly) == (Point.COMMIT_LOG, How.KILL, "lost-input")
+    assert (crash.point, shown.how, shown.anomaly) == (Point.LINE, How.KILL, "lost-input")
+    assert crash.text == "(self.taken / str(number)).touch()"
+    assert not [trial for trial in found.certificate.trials if trial.missed]
     # Nobody knows how much of it was given.
     assert (shown.events, shown.input) == (0, "")
-    assert len({trial.folder for trial in found.certificate.trials}) <= 6
+
+
+def test_what_one_call_of_the_sink_does_is_cut_within_the_call(tmp_path: Path) -> None:
+    found = certified(own_sources.numbered_in_two, tmp_path, minutes=10)
+    assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]
+    shown = found.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, shown.how, shown.anomaly) == (Point.FILE, How.KILL, "lost-input")
+    assert "executescript" in crash.in_code
 
 
 @pytest.mark.long

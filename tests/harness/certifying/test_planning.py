@@ -384,6 +384,27 @@ def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_want
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
 
 
+def test_where_nothing_can_be_copied_what_one_call_does_to_the_sink_is_cut_as_often_as_it_does_something() -> None:
+    def calls(batch: int, called: str, *effects: str) -> list[Passed]:
+        before, after = both_sides(Point.LINE, f"{batch}/mine.write:3 calls {called}#1")
+        return [before, *(passed(Point.FILE, Side.AFTER, f"{batch}/{one}#1") for one in effects), after]
+
+    one = [
+        *calls(0, "mine.mark", "create sink/marker"),
+        *calls(0, "mine.put", "write sink/a", "rename sink/a > sink/b"),
+    ]
+    one += calls(0, "mine.look", "create checkpoint/x", "create checkpoint/y")
+    many = calls(1, "mine.mark", "create sink/other"), calls(1, "mine.put", "write sink/c", "rename sink/c > sink/d")
+    attempt = attempt_of(FIVE)
+    place = attempt.passed.index(passed(Point.ADD_BATCH, Side.AFTER, "1"))
+    again = [*attempt.passed[:place], *many[0], *many[1], *attempt.passed[place:]]
+    begin = again.index(passed(Point.ADD_BATCH, Side.AFTER, "0"))
+    profile = profile_of(replace(attempt, passed=[*again[:begin], *one, *again[begin:]]))
+    of_files = [one.crash.key for one in of_the_driver(profile, False) if one.crash.point is Point.FILE]
+    # The last of each call is cut by the crash after the call.
+    assert of_files == ["0/write sink/a#1", "1/write sink/c#1"]
+
+
 def test_kills_begin_where_a_batch_is_done_again_and_end_before_there_was_one() -> None:
     making = both_sides(Point.LINE, "0/mine.source:3 calls mine.opened#1")
     attempt = attempt_of(FIVE)
