@@ -23,6 +23,8 @@ class OperationKind(StrEnum):
     WRITE = "write"
     TRUNCATE = "truncate"
     RENAME = "rename"
+    EXCHANGE = "exchange"
+    """Two names change places, each with all that is under it (renameat2 with RENAME_EXCHANGE)."""
     LINK = "link"
     SYMLINK = "symlink"
     UNLINK = "unlink"
@@ -63,6 +65,8 @@ LOOKS = (
 )
 """What only looks."""
 OF_ATTRIBUTES = frozenset({OperationKind.SET_ATTRIBUTE, OperationKind.REMOVE_ATTRIBUTE})
+MOVES = frozenset({OperationKind.RENAME, OperationKind.EXCHANGE})
+"""What gives names to others, and changes the folders of both of its paths."""
 NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
 """What is no crash point."""
 KERNEL: Final = 0
@@ -79,8 +83,8 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     thread: int = 0
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
-    """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text; of an
-    extended attribute, its name."""
+    """Of a rename, the new path; of an exchange, the other one; of a link, the path of the file that it leads to; of a
+    symbolic one, its text; of an extended attribute, its name."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
     permission bits."""

@@ -12,15 +12,16 @@ The promises:
 - *ext4-ordered*: as ext4's documentation has `data=ordered` with `auto_da_alloc`. An fsync of anything commits the
   journal, and with it all names and truncations until then; they reach the disk in their order. Contents do when their
   file is synced; before, a file that has its name can be as long as when it was last synced, or be torn. A rename over
-  a file that is there, and a truncation to nothing that is written again, bring the content along.
+  a file that is there, and a truncation to nothing that is written again, bring the content along; an exchange of two
+  names does not.
 - *none*: as little as POSIX promises. Contents are kept by an fsync of their file, names by one of their folder, and
   whatever is not synced may be lost without what came after it.
 
-Simplified, in the file system's favour: a rename is one step; one operation that writes is torn at pages only, and
-inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal does not say when
-files are closed; who syncs a folder has synced the names that it needs to be reached, and the permissions and
-extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes nothing durable,
-though Linux writes back what is half a minute old.
+Simplified, in the file system's favour: a rename is one step, and so is an exchange; one operation that writes is torn
+at pages only, and inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal
+does not say when files are closed; who syncs a folder has synced the names that it needs to be reached, and the
+permissions and extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes
+nothing durable, though Linux writes back what is half a minute old.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Final
 import msgspec
 
 from ...core.promises import Extent, Promise
-from .operations import OF_ATTRIBUTES, Operation, OperationKind
+from .operations import MOVES, OF_ATTRIBUTES, Operation, OperationKind
 from .trees import File, Symlink, Tree
 
 PAGE: Final = 4096
@@ -43,7 +44,7 @@ _NAMES = frozenset(
     {
         *_OF_INODES,
         OperationKind.CREATE,
-        OperationKind.RENAME,
+        *MOVES,
         OperationKind.LINK,
         OperationKind.SYMLINK,
         OperationKind.UNLINK,
@@ -325,12 +326,12 @@ def _rest_on(place: int, names: Sequence[int], operations: Sequence[Operation], 
 
 
 def _paths(one: Operation) -> tuple[str, ...]:
-    return (one.path, one.other) if one.kind in (OperationKind.RENAME, OperationKind.LINK) else (one.path,)
+    return (one.path, one.other) if one.kind in (*MOVES, OperationKind.LINK) else (one.path,)
 
 
 def _folders(one: Operation) -> set[str]:
     """Whose names it changes."""
-    paths = _paths(one) if one.kind is OperationKind.RENAME else (one.path,)
+    paths = _paths(one) if one.kind in MOVES else (one.path,)
     return {path.rpartition("/")[0] for path in paths}
 
 
@@ -357,7 +358,8 @@ def _parts(one: Operation) -> Iterator[Operation]:
 
 
 def _said(one: Operation) -> str:
-    return f"the {one.kind} of {one.path}" + (f" to {one.other}" if one.kind is OperationKind.RENAME else "")
+    joined = {OperationKind.RENAME: f" to {one.other}", OperationKind.EXCHANGE: f" for {one.other}"}
+    return f"the {one.kind} of {one.path}{joined.get(one.kind, '')}"
 
 
 def _listed(names: Sequence[str]) -> str:

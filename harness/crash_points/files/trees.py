@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -175,6 +175,8 @@ class Tree:
                 file.changed = one.at
             case OperationKind.RENAME:
                 self._rename(one.path, one.other)
+            case OperationKind.EXCHANGE:
+                self._exchange(one.path, one.other)
             case OperationKind.LINK:
                 self.nodes[one.path] = self._node(one.other)
             case OperationKind.SYMLINK:
@@ -205,8 +207,21 @@ class Tree:
         if not isinstance(moved, Folder):
             self.nodes[new] = self.nodes.pop(old)
             return
-        for name in [old, *self.under(old)]:
-            self.nodes[new + name[len(old) :]] = self.nodes.pop(name)
+        self._put(new, self._taken(old))
+
+    def _exchange(self, one: str, other: str) -> None:
+        self._node(one)
+        self._node(other)
+        first, second = self._taken(one), self._taken(other)
+        self._put(other, first)
+        self._put(one, second)
+
+    def _taken(self, path: str) -> dict[str, TreeNode]:
+        """What a path is, and all that is under it, by the rest of its path; it is there no more."""
+        return {name[len(path) :]: self.nodes.pop(name) for name in [path, *self.under(path)] if name in self.nodes}
+
+    def _put(self, path: str, taken: Mapping[str, TreeNode]) -> None:
+        self.nodes.update((path + rest, node) for rest, node in taken.items())
 
     def _node(self, path: str) -> TreeNode:
         node = self.nodes.get(path)

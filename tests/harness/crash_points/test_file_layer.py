@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import mmap
 import os
 import shutil
@@ -126,6 +128,7 @@ STEPS = st.lists(
         st.tuples(st.just("append"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("truncate"), NAMES, st.integers(0, 20)),
         st.tuples(st.just("rename"), NAMES, NAMES),
+        st.tuples(st.just("exchange"), st.sampled_from(["a", "b", "d/a", "d"]), NAMES),
         st.tuples(st.just("link"), NAMES, NAMES),
         st.tuples(st.just("unlink"), NAMES, st.none()),
         st.tuples(st.just("folder"), st.just("d"), st.just("e")),
@@ -135,6 +138,13 @@ STEPS = st.lists(
     ),
     max_size=25,
 )
+
+
+def exchange(one: Path, other: Path) -> None:
+    """As who swaps a folder for another does."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(one))
 
 
 def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
@@ -152,6 +162,8 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 os.truncate(path, more)
             case "rename", str():
                 os.rename(path, root / more)
+            case "exchange", str():
+                exchange(path, root / more)
             case "link", str():
                 os.link(path, root / more)
             case "unlink", _:
@@ -229,6 +241,31 @@ class TestJournal:
             assert reader.read() == "old"
         assert controller.heard[-1] == "rename b > a"
         assert [heard for heard in controller.heard if "unlink" in heard] == []
+
+    def test_has_two_folders_that_are_exchanged_as_one_step(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        for name in ("live", "stage"):
+            (mounted.mount / name).mkdir()
+            (mounted.mount / name / "rows").write_text(name)
+        with (mounted.mount / "stage" / "rows").open("a") as still_open:
+            exchange(mounted.mount / "stage", mounted.mount / "live")
+            still_open.write(", later")
+        assert (mounted.mount / "live" / "rows").read_text() == "stage, later"
+        assert (mounted.mount / "stage" / "rows").read_text() == "live"
+        assert controller.heard[-2:] == ["exchange stage > live", "write live/rows"]
+        assert told(journalled(mounted)) == {
+            "live": "folder",
+            "live/rows": b"stage, later",
+            "stage": "folder",
+            "stage/rows": b"live",
+        }
+
+    def test_exchanges_nothing_for_what_is_not_there(self, mounted: MountedFolder, controller: Controller) -> None:
+        (mounted.mount / "live").mkdir()
+        with pytest.raises(OSError, match=os.strerror(errno.ENOENT)):
+            exchange(mounted.mount / "live", mounted.mount / "stage")
+        assert controller.heard == ["mkdir live"]
 
     def test_has_a_file_that_is_removed_while_it_is_open_as_gone(
         self, mounted: MountedFolder, controller: Controller
@@ -320,6 +357,14 @@ class TestJournal:
         looked = mounted.looked_at(begin)
         assert {path for kind, path in looked if kind is OperationKind.OPENED} == {"staging/part", "whole"}
         assert {path for kind, path in looked if kind is OperationKind.LISTED} == {"staging", "empty"}
+
+    def test_who_exchanges_two_files_that_were_there_has_looked_at_both(self, mounted: MountedFolder) -> None:
+        for name in ("a", "b"):
+            (mounted.mount / name).write_text(name)
+        mounted.be_quiet()
+        begin = mounted.position
+        exchange(mounted.mount / "a", mounted.mount / "b")
+        assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"a", "b"}
 
     def test_a_jvm_skims_a_folder_that_others_list(self, mounted: MountedFolder, tmp_path: Path) -> None:
         shutil.copy(shutil.which("ls") or "", tmp_path / "java")

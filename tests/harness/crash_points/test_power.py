@@ -68,6 +68,7 @@ class Program:
 
 
 PATHS = ("a", "b", "d/a", "d/b")
+MOVES = ("rename", "exchange")
 
 
 @st.composite
@@ -76,7 +77,7 @@ def programs(draw: st.DrawFn) -> Program:
     made.do(OperationKind.MKDIR, "d")
     for _ in range(draw(st.integers(0, 12))):
         path = draw(st.sampled_from(PATHS))
-        match draw(st.sampled_from(["write", "write", "mark", "truncate", "rename", "unlink", "sync", "sync-folder"])):
+        match draw(st.sampled_from(["write", "write", "mark", "truncate", *MOVES, "unlink", "sync", "sync-folder"])):
             case "write":
                 data = bytes([draw(st.integers(1, 255))]) * draw(st.sampled_from([3, PAGE, 3 * PAGE]))
                 made.write(path, data, draw(st.sampled_from([0, 0, 2, PAGE])))
@@ -86,6 +87,8 @@ def programs(draw: st.DrawFn) -> Program:
                 made.do(OperationKind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
             case "rename" if path in made.tree.nodes:
                 made.do(OperationKind.RENAME, path, draw(st.sampled_from(PATHS)))
+            case "exchange" if path in made.tree.nodes and (there := [p for p in PATHS if p in made.tree.nodes]):
+                made.do(OperationKind.EXCHANGE, path, draw(st.sampled_from(there)))
             case "unlink" if path in made.tree.nodes:
                 made.do(OperationKind.UNLINK, path)
             case "sync" if path in made.tree.nodes:
@@ -182,6 +185,14 @@ def test_a_rename_over_a_file_brings_the_content_along_with_ext4_and_not_with_po
     made = renamed_in_place(over=True)
     assert all(tree["out"] in (b"old", b"rows") for tree in left(made.done, Promise.EXT4_ORDERED))
     assert {"out": b""} in left(made.done, Promise.NONE)
+
+
+def test_an_exchange_of_two_files_brings_no_content_along_with_ext4_and_is_one_step() -> None:
+    made = Program().write("out", b"old").sync_all().write("draft", b"rows").do(OperationKind.EXCHANGE, "draft", "out")
+    found = left(made.done, Promise.EXT4_ORDERED)
+    assert {"out": b"", "draft": b"old"} in found
+    assert {"out": b"old", "draft": b"rows"} in found
+    assert all(set(tree) == {"out", "draft"} for tree in found if tree["out"] != b"old")
 
 
 def test_a_truncation_that_is_written_again_brings_the_content_along_with_ext4_and_not_with_posix_alone() -> None:
