@@ -27,7 +27,7 @@ from ..crash_points.files.operations import (
     read_operations,
 )
 from ..crash_points.files.power import Loss, power_losses
-from ..crash_points.files.trees import File, Symlink, Tree
+from ..crash_points.files.trees import File, Folder, Symlink, Tree, TreeNode
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
@@ -193,16 +193,18 @@ class JournaledFolders:
                 yield path, said
                 yield from ((path + name, said) for name in beside)
 
-    def _entry(self, path: str, node: object, back: str) -> StateEntry:
+    def _entry(self, path: str, node: TreeNode, back: str) -> StateEntry:
         match node:
             case File():
                 size, mode = len(node.content), node.mode
                 return StateEntry(
                     self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode, rolled_back=back
                 )
+            case Folder():
+                marks = tuple(sorted(node.attributes.items()))
+                return StateEntry(self._absolute(path), None, node.changed or 0, mode=node.mode, attributes=marks)
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
-        return StateEntry(self._absolute(path), None)
 
 
 CHECKPOINT = "checkpoint"

@@ -35,11 +35,11 @@ class OperationKind(StrEnum):
     SYNC_FOLDER = "fsync-folder"
     """A folder's names are."""
     TIMES = "times"
-    """When a file was changed is set. No content changes."""
+    """When a file or folder was changed is set. No content changes."""
     MODE = "chmod"
-    """Who may do what with a file is set, to something else than before."""
+    """Who may do what with a file or folder is set, to something else than before."""
     SET_ATTRIBUTE = "setxattr"
-    """A file's extended attribute gets a value."""
+    """An extended attribute of a file or folder gets a value."""
     REMOVE_ATTRIBUTE = "removexattr"
     OPENED = "opened"
     """What a file holds was looked at. Only its first time since `fresh`, as of the others."""
@@ -67,6 +67,18 @@ LOOKS = (
 OF_ATTRIBUTES = frozenset({OperationKind.SET_ATTRIBUTE, OperationKind.REMOVE_ATTRIBUTE})
 MOVES = frozenset({OperationKind.RENAME, OperationKind.EXCHANGE})
 """What gives names to others, and changes the folders of both of its paths."""
+OF_NAMES = frozenset(
+    {
+        *MOVES,
+        OperationKind.CREATE,
+        OperationKind.LINK,
+        OperationKind.SYMLINK,
+        OperationKind.UNLINK,
+        OperationKind.MKDIR,
+        OperationKind.RMDIR,
+    }
+)
+"""What changes which names a folder has."""
 NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
 """What is no crash point."""
 KERNEL: Final = 0

@@ -402,13 +402,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             before = os.stat(about)
             os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
-            if stat.S_ISREG(before.st_mode) and stat.S_IMODE(before.st_mode) != bits:
+            if _is_kept(before) and stat.S_IMODE(before.st_mode) != bits:
                 self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
             return 0
 
     def setxattr(self, path: str, name: str, value: bytes, options: int) -> int:
-        """Only of files, and of names that anybody may set: nothing else of them is kept in a crash state."""
-        if not name.startswith(USERS_OWN) or not stat.S_ISREG(os.lstat(self._at(path)).st_mode):
+        """Only of names that anybody may set: nothing else of them is kept in a crash state."""
+        if not name.startswith(USERS_OWN) or not _is_kept(os.lstat(self._at(path))):
             raise OSError(errno.ENOTSUP, f"an attribute {name} of {path}")
         if options:
             # It goes by what is there.
@@ -471,8 +471,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._journal.write(framed(Operation(kind, path[1:], time.time_ns())))
 
     def _look_at(self, path: str) -> None:
-        """At what a file holds, its attributes among that."""
-        if os.lstat(self._at(path)).st_ino not in self._created:
+        """At what a file holds, its attributes among that, or at those of a folder."""
+        about = os.lstat(self._at(path))
+        if about.st_ino not in (self._made if stat.S_ISDIR(about.st_mode) else self._created):
             self._look(OperationKind.OPENED, path)
 
     def _look_into(self, path: str) -> None:
@@ -581,6 +582,11 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
 
     def _path(self, path: bytes | None) -> str | None:
         return None if path is None else path.decode(self.encoding, self.errors)
+
+
+def _is_kept(about: os.stat_result) -> bool:
+    """Whether a crash state keeps its permissions and attributes."""
+    return stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)
 
 
 def _exchange_names(one: str, other: str) -> None:

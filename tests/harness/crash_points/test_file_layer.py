@@ -333,11 +333,10 @@ class TestJournal:
         assert os.listxattr(mounted.mount / "listed") == []
         assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"asked", "listed"}
 
-    def test_keeps_no_attributes_but_those_of_files_that_anybody_may_set(self, mounted: MountedFolder) -> None:
+    def test_keeps_no_attributes_but_those_that_anybody_may_set(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
-        for path, name in ((mounted.mount, MARK), (mounted.mount / "a", "trusted.done")):
-            with pytest.raises(OSError, match="not supported"):
-                os.setxattr(path, name, b"1")
+        with pytest.raises(OSError, match="not supported"):
+            os.setxattr(mounted.mount / "a", "trusted.done", b"1")
 
     def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
         root = mounted.mount
@@ -549,6 +548,13 @@ os.kill(os.getpid(), signal.SIGKILL)
             check_mounts()
 
 
+MARKS_OF_FOLDERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
+    "permissions": (lambda folder: folder.chmod(0o500), lambda folder: stat.S_IMODE(folder.stat().st_mode)),
+    "time": (lambda folder: os.utime(folder, (7, 7)), lambda folder: folder.stat().st_mtime),
+    "attribute": (lambda folder: os.setxattr(folder, MARK, b"1"), lambda folder: os.listxattr(folder)),
+}
+
+
 @needs_mounts
 class TestStates:
     def test_differ_by_permissions_that_are_set_after_a_content_and_are_put_back(
@@ -593,6 +599,49 @@ class TestStates:
             assert os.listxattr(rows) == names
         store.restore(marked)
         assert os.getxattr(rows, MARK) == b"yes"
+
+    @pytest.mark.parametrize("mark", MARKS_OF_FOLDERS)
+    def test_differ_by_how_a_folder_is_marked_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller, mark: str
+    ) -> None:
+        """Who marks a batch so, before or after it is written, dies in between."""
+        marks_it, looks = MARKS_OF_FOLDERS[mark]
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        batch = mounted.mount / "batch"
+        batch.mkdir()
+        (batch / "rows").write_text("1")
+        marks, found = [store.mark()], [looks(batch)]
+        marks_it(batch)
+        marks.append(store.mark())
+        found.append(looks(batch))
+        before, after = store.states(marks)
+        assert found[0] != found[1]
+        assert before.digest != after.digest
+        store.restore(before)
+        store.begin(controller.place, 2)
+        looks(batch)
+        assert store.looks().tell_apart(before, after)
+        store.begin(None, 3)
+        for state, expected in ((after, found[1]), (before, found[0]), (after, found[1])):
+            store.restore(state)
+            assert looks(batch) == expected or (state is before and mark == "time")
+
+    def test_are_alike_though_folders_were_changed_at_other_times(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """Everybody asks for folders, and nobody for when a name was added: each state would be another."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        batch = mounted.mount / "batch"
+        batch.mkdir()
+        os.utime(batch, (7, 7))
+        marks = []
+        for name in ("a", "b"):
+            (batch / name).touch()
+            marks.append(store.mark())
+        asked = Looks(frozenset(), frozenset({str(batch)}), frozenset())
+        assert not asked.tell_apart(*store.states(marks))
 
     def test_of_an_attempt_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamproof.harness.core.promises import Promise
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind
 from streamproof.harness.crash_points.files.power import PAGE, power_losses
-from streamproof.harness.crash_points.files.trees import FOLDER, File, Tree
+from streamproof.harness.crash_points.files.trees import File, Folder, Tree
 
 Shown = dict[str, bytes | None]
 """Path -> content; None: a folder."""
@@ -240,6 +240,27 @@ def test_with_posix_alone_of_two_names_the_first_can_be_lost_without_the_second(
     assert {"b": b"b"} not in left(made.done, Promise.EXT4_ORDERED)
 
 
+@pytest.mark.parametrize("promise", Promise)
+def test_a_mark_of_a_folder_can_be_lost_until_it_is_synced_and_nothing_in_it_with_it(promise: Promise) -> None:
+    made = Program().do(OperationKind.MKDIR, "d").sync_all().do(OperationKind.SET_ATTRIBUTE, "d", "user.done")
+    made.write("d/a", b"rows").do(OperationKind.SYNC, "d/a")
+    if promise is Promise.NONE:
+        found = [tree for tree in trees(made.done, promise) if "d/a" in tree.nodes]
+        assert {bool(marks_of(tree)) for tree in found} == {True, False}
+    synced = made.do(OperationKind.SYNC_FOLDER, "d").done
+    assert {bool(marks_of(tree)) for tree in trees(synced, promise)} == {True}
+
+
+def trees(operations: Sequence[Operation], promise: Promise) -> list[Tree]:
+    return [loss.tree for loss in power_losses(Tree(), operations, promise)]
+
+
+def marks_of(tree: Tree) -> object:
+    folder = tree.nodes["d"]
+    assert isinstance(folder, Folder)
+    return folder.attributes
+
+
 def test_a_content_is_torn_between_two_pages() -> None:
     made = Program().write("a", b"x" * 4 * PAGE)
     assert {"a": b"x" * 2 * PAGE} in left(made.done, Promise.EXT4_ORDERED)
@@ -263,7 +284,7 @@ def test_what_is_done_in_a_folder_that_is_synced_is_kept_and_covers_nothing_else
 
 def test_what_was_there_before_the_first_operation_is_on_the_disk() -> None:
     base = Tree()
-    base.nodes["d"] = FOLDER
+    base.nodes["d"] = Folder()
     base.nodes["d/a"] = base.files[7] = File(bytearray(b"a"))
     made = [Operation(OperationKind.WRITE, "d/a", data=b"b", file=7)]
     for promise in Promise:
