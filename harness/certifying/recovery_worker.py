@@ -617,10 +617,11 @@ class RecoveryWorker:
         self._times[address] += 1
 
     def _kill(self, address: Address, at: int) -> Death:
-        """The session first: without it, what the user's code does in its own process comes to nothing."""
-        proofs = [self._processes.kill_node(name) for name in (self.name, f"{self.name}.life-{self._attempts}")]
-        pids = tuple(process.pid for proof in proofs for process in proof.processes)
-        return Death(address, at, pids, all(proof.gone for proof in proofs))
+        """The session first: without it, what the user's code does in its own process comes to nothing. Together: while
+        a thread of one process is held at an operation on files, who waits for its turn cannot go, and that may be the
+        other's."""
+        proof = self._processes.kill_together([self.name, f"{self.name}.life-{self._attempts}"])
+        return Death(address, at, proof.pids, proof.gone)
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a recovery worker, where none does")

@@ -8,12 +8,10 @@ import mmap
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -24,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from held_operations import Controller, needs_mounts
 from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
@@ -38,53 +37,6 @@ from streamproof.harness.crash_points.files.trees import File, Symlink, Tree
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
-
-
-def why_no_mounts() -> str:
-    try:
-        check_mounts()
-    except MissingTool as error:
-        return str(error)
-    return ""
-
-
-needs_mounts = pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts() or "can be mounted")
-
-
-class Controller:
-    """Hears of each operation, and answers as it is told to."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.answers: Callable[[int, str], bool] = lambda thread, key: True
-        """Whether whoever waits may go on."""
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.place = self._server.getsockname()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
-
-    def _hear(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as lines:
-            for line in lines:
-                _, _, _, thread, _, _, key = line.decode().rstrip("\n").split(" ", 6)
-                self.heard.append(key.removeprefix("?/"))
-                if self.answers(int(thread), key):
-                    connection.sendall(b"g")
-
-    def close(self) -> None:
-        # Whoever waits is woken and gone before the next one's socket gets the same number.
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._server.close()
 
 
 @pytest.fixture
