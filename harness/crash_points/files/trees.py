@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -285,6 +286,16 @@ class Tree:
                 raise OwnFailure(f"the journal of file operations writes to {one.path!r}, which is no file")
             file = self.files[one.file] = found
         return file
+
+
+def remove_folder(folder: Path) -> None:
+    """With all that it holds, whatever its owner has forbidden to do with it. Raises OSError."""
+    folder.chmod(stat.S_IRWXU)
+    for where, names, _ in os.walk(folder):
+        for path in (Path(where, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)
+    shutil.rmtree(folder)
 
 
 def _set_inode(path: Path, folder: Folder) -> None:

@@ -12,6 +12,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -33,7 +34,7 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
 from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
-from streamproof.harness.crash_points.files.trees import File, Symlink, Tree
+from streamproof.harness.crash_points.files.trees import File, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
@@ -868,6 +869,31 @@ class TestLooks:
         assert self.tell_apart(skimmed, self.state(without="/s/.b.tmp"))
         looked = Looks(frozenset(), frozenset({self.TEMPORARY}), frozenset(), frozenset({"/s"}))
         assert self.tell_apart(looked, self.state(without=self.TEMPORARY))
+
+
+@pytest.fixture
+def a_users_folder() -> Iterator[Path]:
+    """Of a user who may not do everything."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        nobody, root = 65534, os.geteuid()
+        if not root:
+            os.chown(folder, nobody, nobody)
+            os.seteuid(nobody)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(root)
+
+
+def test_a_folder_is_removed_though_its_owner_has_forbidden_to_change_it(a_users_folder: Path) -> None:
+    sealed = a_users_folder / "sealed"
+    (sealed / "within").mkdir(parents=True)
+    (sealed / "within" / "rows").touch()
+    (sealed / "link").symlink_to("/")
+    (sealed / "within").chmod(0)
+    sealed.chmod(0o500)
+    remove_folder(sealed)
+    assert not sealed.exists()
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:
