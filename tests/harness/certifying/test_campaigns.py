@@ -73,6 +73,7 @@ from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.recording.records import BatchDone
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
@@ -302,6 +303,15 @@ def test_what_a_cluster_keeps_between_runs_is_no_part_of_the_certificate(
     certified = certify(toy(Does.BY_ID))
     assert not kept[0].exists()
     assert list(altered_files(certified.folder, certified.certificate)) == []
+
+
+@pytest.mark.parametrize("python", [True, False])
+def test_that_an_executor_dies_with_its_python_workers_is_said_where_they_run_code(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, python: bool
+) -> None:
+    monkeypatch.setattr(toy_spark, "BatchDone", lambda *given: BatchDone(*given, python=python))
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=1, kills=0))
+    assert (campaign.JVM_ALONE in certified.certificate.not_covered) is python
 
 
 def test_recovery_workers_rest_while_others_are_killed(
