@@ -402,13 +402,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             before = os.stat(about)
             os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
-            if _is_kept(before) and stat.S_IMODE(before.st_mode) != bits:
+            if _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits:
                 self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
             return 0
 
     def setxattr(self, path: str, name: str, value: bytes, options: int) -> int:
         """Only of names that anybody may set: nothing else of them is kept in a crash state."""
-        if not name.startswith(USERS_OWN) or not _is_kept(os.lstat(self._at(path))):
+        if not name.startswith(USERS_OWN) or not _is_kept(path, os.lstat(self._at(path))):
             raise OSError(errno.ENOTSUP, f"an attribute {name} of {path}")
         if options:
             # It goes by what is there.
@@ -584,9 +584,9 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
         return None if path is None else path.decode(self.encoding, self.errors)
 
 
-def _is_kept(about: os.stat_result) -> bool:
-    """Whether a crash state keeps its permissions and attributes."""
-    return stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)
+def _is_kept(path: str | None, about: os.stat_result) -> bool:
+    """Whether a crash state keeps its permissions and attributes; the mounted folder itself is no run's."""
+    return stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and path != "/")
 
 
 def _exchange_names(one: str, other: str) -> None:

@@ -288,8 +288,15 @@ class TestJournal:
 
     def test_keeps_no_attributes_but_those_that_anybody_may_set(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
-        with pytest.raises(OSError, match="not supported"):
-            os.setxattr(mounted.mount / "a", "trusted.done", b"1")
+        for path, name in ((mounted.mount, MARK), (mounted.mount / "a", "trusted.done")):
+            with pytest.raises(OSError, match="not supported"):
+                os.setxattr(path, name, b"1")
+
+    def test_has_nothing_of_the_mounted_folder_itself(self, mounted: MountedFolder, controller: Controller) -> None:
+        mounted.mount.chmod(0o700)
+        os.utime(mounted.mount, (7, 7))
+        assert controller.heard == []
+        assert told(journalled(mounted)) == {}
 
     def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
         root = mounted.mount
