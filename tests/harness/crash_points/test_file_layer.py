@@ -88,6 +88,11 @@ STEPS = st.lists(
         st.tuples(st.just("hold"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("mark"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("unmark"), NAMES, st.none()),
+        st.tuples(st.just("mark"), st.sampled_from(["d", "d/e"]), st.binary(max_size=9)),
+        st.tuples(st.just("make"), st.sampled_from(["d/e", "e"]), st.none()),
+        st.tuples(st.just("remove"), st.sampled_from(["d/e", "e"]), st.none()),
+        st.tuples(st.just("permit"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0o500, 0o700, 0o744])),
+        st.tuples(st.just("touch"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.integers(1, 9)),
     ),
     max_size=25,
 )
@@ -132,8 +137,30 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 os.setxattr(path, MARK, more)
             case "unmark", _:
                 os.removexattr(path, MARK)
+            case "make", _:
+                path.mkdir()
+            case "remove", _:
+                path.rmdir()
+            case "permit", int():
+                path.chmod(more)
+            case "touch", int():
+                os.utime(path, (more, more))
     except OSError:
         return
+
+
+def seen(folder: Path) -> dict[str, object]:
+    """All that a consumer can tell of a folder, but for when what changed was changed."""
+
+    def one(path: Path) -> object:
+        about = path.lstat()
+        time_set = about.st_mtime if about.st_mtime < 10 else None
+        marks = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        if path.is_dir():
+            return stat.S_IMODE(about.st_mode), time_set, marks
+        return stat.S_IMODE(about.st_mode), time_set, marks, about.st_nlink, path.read_bytes()
+
+    return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
 
 
 @needs_mounts
@@ -618,6 +645,28 @@ class TestStates:
         for state, text in reversed(list(zip(states, contents, strict=True))):
             store.restore(state)
             assert (mounted.mount / "a").read_text() == text
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=STEPS)
+    def test_show_what_was_there_after_each_operation_whatever_was_done(
+        self, mounted: MountedFolder, controller: Controller, steps: list[tuple[str, str, object]]
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.clear()
+        store.begin(controller.place, 1)
+        (mounted.mount / "d").mkdir()
+        marks, expected, held = [], [], list[int]()
+        for step in steps:
+            act(mounted.mount, step, held)
+            marks.append(store.mark())
+            expected.append(seen(mounted.mount))
+        for descriptor in held:
+            os.close(descriptor)
+        states = store.states(marks)
+        store.begin(None, 2)
+        for state, there in zip(states, expected, strict=True):
+            store.restore(state)
+            assert seen(mounted.mount) == there
 
     def test_of_an_attempt_that_goes_on_where_another_ended_begin_with_what_that_left(
         self, mounted: MountedFolder, controller: Controller
