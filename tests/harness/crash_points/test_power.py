@@ -22,7 +22,7 @@ def shown(tree: Tree) -> Shown:
 
 
 def attributes(tree: Tree) -> dict[str, dict[str, bytes]]:
-    return {path: node.attributes for path, node in tree.nodes.items() if isinstance(node, File)}
+    return {path: node.attributes for path, node in tree.nodes.items() if isinstance(node, File | Folder)}
 
 
 def applied(base: Tree, operations: Sequence[Operation]) -> Tree:
@@ -77,12 +77,18 @@ def programs(draw: st.DrawFn) -> Program:
     made.do(OperationKind.MKDIR, "d")
     for _ in range(draw(st.integers(0, 12))):
         path = draw(st.sampled_from(PATHS))
-        match draw(st.sampled_from(["write", "write", "mark", "truncate", *MOVES, "unlink", "sync", "sync-folder"])):
+        match draw(
+            st.sampled_from(
+                ["write", "write", "mark", "mark-folder", "truncate", *MOVES, "unlink", "sync", "sync-folder"]
+            )
+        ):
             case "write":
                 data = bytes([draw(st.integers(1, 255))]) * draw(st.sampled_from([3, PAGE, 3 * PAGE]))
                 made.write(path, data, draw(st.sampled_from([0, 0, 2, PAGE])))
             case "mark" if path in made.tree.nodes:
                 made.do(OperationKind.SET_ATTRIBUTE, path, "user.done", data=bytes([draw(st.integers(1, 255))]))
+            case "mark-folder":
+                made.do(OperationKind.SET_ATTRIBUTE, "d", "user.done", data=bytes([draw(st.integers(1, 255))]))
             case "truncate" if path in made.tree.nodes:
                 made.do(OperationKind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
             case "rename" if path in made.tree.nodes:
