@@ -393,9 +393,13 @@ class ToySpark:
         raise MissingTool("nothing is mounted here")
 
     def kill_node(self, name: str) -> KillProof:
-        process = self._started[name]
-        process.killed.set()
-        return KillProof(name, (Killed(process.pid, "driver", name),), 0, 0, True)
+        return self.kill_together([name])
+
+    def kill_together(self, names: Sequence[str]) -> KillProof:
+        for name in names:
+            self._started[name].killed.set()
+        killed = tuple(Killed(self._started[name].pid, "driver", name) for name in names)
+        return KillProof(", ".join(names), killed, 0, 0, True)
 
 
 def _session(process: ToyProcess, path: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
+import shutil
 import sqlite3
+import stat
 import struct
 import uuid
 from collections import Counter
@@ -116,6 +119,80 @@ def succeed_last(frame: DataFrame, batch: int, folders: RunFolders) -> None:
 def successful_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
     done = [file.parent / "part-0.json" for file in folders.sink.glob("*/_SUCCESS")]
     return spark.createDataFrame(read_lines(done), SCHEMA)
+
+
+# A folder a batch, of which the permissions say that it is done
+
+SEALED = 0o500
+
+
+def seal_first(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    folder, rows = folders.sink / f"batch={batch}", rows_of(frame)
+    folder.mkdir(exist_ok=True)
+    if is_sealed(folder):
+        return
+    folder.chmod(SEALED)
+    write_lines(folder / "part-0.json", rows)
+
+
+def seal_last(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    folder, rows = folders.sink / f"batch={batch}", rows_of(frame)
+    folder.mkdir(exist_ok=True)
+    if is_sealed(folder):
+        return
+    write_lines(folder / "part-0.json", rows)
+    folder.chmod(SEALED)
+
+
+def is_sealed(folder: Path) -> bool:
+    return stat.S_IMODE(folder.stat().st_mode) == SEALED
+
+
+def sealed_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    done = [folder / "part-0.json" for folder in folders.sink.glob("batch=*") if is_sealed(folder)]
+    return spark.createDataFrame(read_lines(done), SCHEMA)
+
+
+# All batches in one folder, in whose place a copy comes that has one more
+
+
+def swap_first(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    rows, stage, live = rows_of(frame), folders.sink / "stage", folders.sink / "live"
+    if not stage_with(batch, stage, live):
+        return
+    exchange(stage, live)
+    write_lines(live / f"{batch}.json", rows)
+
+
+def swap_last(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    rows, stage, live = rows_of(frame), folders.sink / "stage", folders.sink / "live"
+    if not stage_with(batch, stage, live):
+        return
+    write_lines(stage / f"{batch}.json", rows)
+    exchange(stage, live)
+
+
+def stage_with(batch: int, stage: Path, live: Path) -> bool:
+    """Whether the batch is not there yet: then the copy of what is there has its mark."""
+    live.mkdir(exist_ok=True)
+    if (live / f"{batch}.done").exists():
+        return False
+    shutil.rmtree(stage, ignore_errors=True)
+    shutil.copytree(live, stage)
+    (stage / f"{batch}.done").touch()
+    return True
+
+
+def exchange(one: Path, other: Path) -> None:
+    """The two names change places, in one step of Linux's."""
+    library = ctypes.CDLL(None, use_errno=True)
+    at_cwd, exchanged = -100, 2
+    if library.renameat2(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchanged):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(one))
+
+
+def live_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.createDataFrame(read_lines((folders.sink / "live").glob("*.json")), SCHEMA)
 
 
 # A data source's writer
@@ -269,6 +346,10 @@ list_first = foreach_batch(publish_list_first, listed_lines, batch_events=BATCH_
 list_last = foreach_batch(publish_list_last, listed_lines, batch_events=BATCH_EVENTS)
 success_first = foreach_batch(succeed_first, successful_lines, batch_events=BATCH_EVENTS)
 success_last = foreach_batch(succeed_last, successful_lines, batch_events=BATCH_EVENTS)
+seals_first = foreach_batch(seal_first, sealed_lines, batch_events=BATCH_EVENTS)
+seals_last = foreach_batch(seal_last, sealed_lines, batch_events=BATCH_EVENTS)
+swaps_first = foreach_batch(swap_first, live_lines, batch_events=BATCH_EVENTS)
+swaps_last = foreach_batch(swap_last, live_lines, batch_events=BATCH_EVENTS)
 at_once = Query(as_it_comes, "at-once", write=to_at_once, read=lines, batch_events=BATCH_EVENTS)
 with_its_commit = Query(as_it_comes, "with-its-commit", write=to_with_its_commit, read=lines, batch_events=BATCH_EVENTS)
 adds = foreach_batch(add_each_time, counts, key=("size",), batch_events=BATCH_EVENTS)

@@ -143,6 +143,11 @@ LINES_OF_TASKS = (
     "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
     "durable was left, a Python worker dies at the first."
 )
+JVM_ALONE = (
+    "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
+    "with them here. A worker that lives on takes the end of its connection for the end of its rows, so that the "
+    "`close` of a foreach writer is called without an error, of a part of them."
+)
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}."
@@ -533,6 +538,8 @@ class _Campaign:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
             state.not_covered.append(LINES_OF_TASKS)
+        if profile.python and any(one.crash.victim is Victim.EXECUTOR for one in nodes):
+            state.not_covered.append(JVM_ALONE)
         answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.

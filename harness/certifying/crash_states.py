@@ -38,7 +38,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     content: str | None
     """Its hash; None: a folder."""
     changed: int = 0
-    """Of a file, when it was, ns since 1970: a source of files goes by that, and who marks a file by touching it."""
+    """Of a file, when it was, ns since 1970: a source of files goes by that, and who marks a file by touching it. Of a
+    folder whose operations are journalled, the time that somebody has set since its names last changed; 0: none."""
     link: str | None = None
     """Of a link, where it leads: who publishes by turning one has turned it or not."""
     size: int = 0
@@ -46,7 +47,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     mode: int | None = None
     """Its permission bits; None: those that a new file gets."""
     attributes: tuple[tuple[str, bytes], ...] = ()
-    """Of a file that was copied, its extended attributes; of one whose operations are journalled, `content` tells."""
+    """Of a file that was copied, or a folder whose operations are journalled, its extended attributes; of a file whose
+    operations are, `content` tells."""
     rolled_back: str = ""
     """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
@@ -67,8 +69,8 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Of paths, contents, and when files were changed."""
-        told = [(kept.path, kept.content, kept.link, kept.changed, kept.attributes) for kept in self.files]
+        """Of paths, contents, when files were changed, and who may do what with them."""
+        told = [(kept.path, kept.content, kept.link, kept.changed, kept.mode, kept.attributes) for kept in self.files]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
@@ -160,7 +162,7 @@ DRAFT: Final = re.compile(rf"{_DRAFT}(\.crc)?")
 
 
 def _content(entry: StateEntry | None) -> object:
-    return entry and (entry.content, entry.link)
+    return entry and (entry.content, entry.link, entry.attributes)
 
 
 def _kind(entry: StateEntry | None) -> object:

@@ -8,7 +8,6 @@ position in the journal of one attempt, and what the folders held when that atte
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from ..crash_points.files.operations import (
     read_operations,
 )
 from ..crash_points.files.power import Loss, power_losses
-from ..crash_points.files.trees import File, Symlink, Tree
+from ..crash_points.files.trees import File, Folder, Symlink, Tree, TreeNode, remove_folder
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
@@ -160,7 +159,7 @@ class JournaledFolders:
         try:
             for path in self._mounted.below.iterdir():
                 if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
+                    remove_folder(path)
                 else:
                     path.unlink()
         except OSError as error:
@@ -193,16 +192,18 @@ class JournaledFolders:
                 yield path, said
                 yield from ((path + name, said) for name in beside)
 
-    def _entry(self, path: str, node: object, back: str) -> StateEntry:
+    def _entry(self, path: str, node: TreeNode, back: str) -> StateEntry:
         match node:
             case File():
                 size, mode = len(node.content), node.mode
                 return StateEntry(
                     self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode, rolled_back=back
                 )
+            case Folder():
+                marks = tuple(sorted(node.attributes.items()))
+                return StateEntry(self._absolute(path), None, node.changed or 0, mode=node.mode, attributes=marks)
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
-        return StateEntry(self._absolute(path), None)
 
 
 CHECKPOINT = "checkpoint"

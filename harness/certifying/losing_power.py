@@ -43,7 +43,7 @@ CHECKPOINT_SYNCS: Final = (
     "disk Spark syncs none of its files, and an empty one (metadata, offsets/N, commits/N) keeps the query from "
     "starting again. survives_power_loss(checkpoint_syncs=False) claims that too."
 )
-_COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
+_COUNTING = frozenset({"rename", "exchange", "link", "unlink", "symlink"})
 """File operations by which most that writes something makes it count."""
 _CHECKSUM = re.compile(r"\.crc#\d+$")
 """Hadoop's, which come after what they are of, and are looked for only where they are."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -108,6 +109,10 @@ class _CurrentAttempt:
         return Stamp(records[-1].at if records else 0)
 
 
+class GivenUp(BaseException):
+    """Whoever has asked for an attempt wants it no more."""
+
+
 class RecoveryWorker:
     """Use it as a context manager. It makes one attempt after the other."""
 
@@ -152,6 +157,9 @@ class RecoveryWorker:
         self.ran: SparkRuns | None = None
         """What its attempts have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
+        self._given_up = False
+        self._living = threading.RLock()
+        """Held by whoever makes an attempt."""
         self.relay = StoreRelay(query.relayed, processes.address, self)
         self._server = RunServer(
             self._current,
@@ -184,7 +192,14 @@ class RecoveryWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._owned.close()
+        # An attempt that another thread makes still speaks with the server.
+        self.give_up()
+        with self._living:
+            self._owned.close()
+
+    def give_up(self) -> None:
+        """Whoever waits for it, or for an attempt of it, in another thread, has GivenUp, at once and from now on."""
+        self._given_up = True
 
     def _watching_of(self, query: Query) -> Watching:
         # What lies elsewhere is in no crash state, be it thrown away with the run.
@@ -226,6 +241,7 @@ class RecoveryWorker:
         signs, what = Signs(lambda: None), "a warm session"
 
         def ready() -> bool:
+            self._check_wanted()
             if self._alive(self._session) and self._gateway is not None:
                 return True
             if signs.silent() >= READY_SECONDS:
@@ -281,6 +297,22 @@ class RecoveryWorker:
         while the point is held. What the query does wrong is in the attempt that comes back. Raises OwnFailure, or what
         else went wrong with the recovery worker itself.
         """
+        with self._living:
+            return self._live(actor, sink, incarnation, watched, as_batch, fatal)
+
+    def _check_wanted(self) -> None:
+        if self._given_up:
+            raise GivenUp
+
+    def _live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        as_batch: bool,
+        fatal: Callable[[Address], bool] | None,
+    ) -> Attempt:
         if self._session.poll() is not None or self._gateway is None:
             self._start_anew()
         attempt = self._begin(actor, incarnation, watched, fatal)
@@ -291,6 +323,7 @@ class RecoveryWorker:
         what = f"the query {self._query.name!r} to come to the end of its input"
 
         def over() -> bool:
+            self._check_wanted()
             if self._server.failure is not None:
                 raise self._server.failure
             if process.poll() is not None:
@@ -581,10 +614,11 @@ class RecoveryWorker:
         self._times[address] += 1
 
     def _kill(self, address: Address, at: int) -> Death:
-        """The session first: without it, what the user's code does in its own process comes to nothing."""
-        proofs = [self._processes.kill_node(name) for name in (self.name, f"{self.name}.life-{self._attempts}")]
-        pids = tuple(process.pid for proof in proofs for process in proof.processes)
-        return Death(address, at, pids, all(proof.gone for proof in proofs))
+        """The session first: without it, what the user's code does in its own process comes to nothing. Together: while
+        a thread of one process is held at an operation on files, who waits for its turn cannot go, and that may be the
+        other's."""
+        proof = self._processes.kill_together([self.name, f"{self.name}.life-{self._attempts}"])
+        return Death(address, at, proof.pids, proof.gone)
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a recovery worker, where none does")

@@ -95,9 +95,7 @@ class RecoveryWorkerKiller:
     def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[RecoveryWorkerCrash]]:
         worker = self._worker
         worker.store.clear()
-        # Of a schedule that was saved, no runs here have shown it.
-        of_files = (one.crash.key for one in planned if one.crash.point is Point.FILE)
-        worker.call_by(worker.names.with_those_in(map(deed_of, of_files)))
+        call_as_in(worker, planned)
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):
@@ -115,6 +113,12 @@ class RecoveryWorkerKiller:
         for actor in REFERENCES:
             found += _without_failures(self._worker, actor, actor, watched=False).records
         return found
+
+
+def call_as_in(worker: RecoveryWorker, planned: Sequence[Planned]) -> None:
+    """Call files as a schedule does: of one that was saved, no runs here have shown what varies of their names."""
+    of_files = (one.crash.key for one in planned if one.crash.point is Point.FILE)
+    worker.call_by(worker.names.with_those_in(map(deed_of, of_files)))
 
 
 def points_passed(worker: RecoveryWorker, request: CampaignRequest) -> Sequence[Passed]:

@@ -75,7 +75,13 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         attempts = [live(workers[0], actor) for actor in REFERENCES]
     else:
         with ThreadPoolExecutor(len(workers)) as pool:
-            attempts = list(pool.map(live, workers, REFERENCES))
+            try:
+                attempts = list(pool.map(live, workers, REFERENCES))
+            except BaseException:
+                # Whoever interrupts this waits for none of them.
+                for worker in workers:
+                    worker.give_up()
+                raise
     names = varying_in(*(attempt.passed for attempt in attempts))
     for attempt in attempts:
         attempt.passed = called_alike(attempt.passed, names)

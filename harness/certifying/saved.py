@@ -31,6 +31,7 @@ from .killing import kill
 from .losing_power import lose_again
 from .recovery_worker_kills import (
     RecoveryWorkerKiller,
+    call_as_in,
     is_of_recovery_workers,
     points_passed,
     recovery_worker_of_its_own,
@@ -154,7 +155,8 @@ def _kill_in_recovery_worker(
             lose_again(folder, request, saved.planned[0].crash, worker)
             return saved.planned
         planned = saved.planned
-        if any(one.crash.line for one in planned) and request.query.describe().get("code") != saved.subject.get("code"):
+        if request.query.describe().get("code") != saved.subject.get("code"):
+            call_as_in(worker, planned)
             planned = relocated(planned, points_passed(worker, request))
         RecoveryWorkerKiller(worker)(folder, request, planned, ())
         return planned

@@ -4,15 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from held_operations import Controller, needs_mounts
 from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.crash_points.files.mounting import MountedFolder
 from streamproof.harness.install.machine import inherited_import_path
 from streamproof.harness.worlds.embedded import processes
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
@@ -238,6 +241,33 @@ def test_nobody_on_a_node_that_is_killed_sees_another_die(tmp_path: Path, run_id
     assert proof.gone
     assert len(proof.processes) == 202
     assert not (tmp_path / "tidied").exists()
+
+
+@needs_mounts
+def test_nodes_of_which_one_waits_for_an_operation_of_another_die_together(tmp_path: Path, run_id: str) -> None:
+    controller, held, over = Controller(), threading.Event(), threading.Event()
+
+    def answers(thread: int, key: str) -> bool:
+        if key.endswith("/mkdir held"):
+            held.set()
+            over.wait(60)
+        return True
+
+    controller.answers = answers
+    with (
+        SparkProcesses(run_id, tmp_path / "run", EmbeddedOptions(workers=0)) as processes,
+        MountedFolder(tmp_path / "files", run_id, os.environ, tmp_path / "log") as files,
+    ):
+        files.announce(controller.place, "token", "node", 1)
+        processes.start_driver("waits", "making_folders", [str(files.mount / "a"), "again"], master="local[1]")
+        wait_until(lambda: "mkdir a" in controller.heard, 30, "a node that works on files")
+        processes.start_driver("held", "making_folders", [str(files.mount / "held"), "once"], master="local[1]")
+        assert held.wait(30)
+        proof = processes.kill_together(["waits", "held"])
+        over.set()
+    controller.close()
+    assert proof.gone
+    assert len(proof.processes) == 2
 
 
 def test_a_process_that_dies_at_its_start_is_reported_with_its_log(

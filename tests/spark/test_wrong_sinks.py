@@ -61,6 +61,8 @@ WRONG = [
             (wrong_sinks.appends, Anomaly.DUPLICATE_EFFECT, "wrong_sinks.append_and_mark"),
             (wrong_sinks.list_first, Anomaly.LOST_INPUT, "wrong_sinks.publish"),
             (wrong_sinks.success_first, Anomaly.LOST_INPUT, "wrong_sinks.succeed_first"),
+            (wrong_sinks.seals_first, Anomaly.LOST_INPUT, "wrong_sinks.seal_first"),
+            (wrong_sinks.swaps_first, Anomaly.LOST_INPUT, "wrong_sinks.swap_first"),
             (wrong_sinks.adds, Anomaly.WRONG_VALUE, "wrong_sinks.add_each_time"),
             (wrong_sinks.adds_without_journal, Anomaly.WRONG_VALUE, "wrong_sinks.add_once"),
             (wrong_sinks.adds_in_map, Anomaly.WRONG_VALUE, "wrong_sinks.add_in_map"),
@@ -93,6 +95,8 @@ TWINS = [
     wrong_sinks.by_batch,
     wrong_sinks.list_last,
     wrong_sinks.success_last,
+    wrong_sinks.seals_last,
+    wrong_sinks.swaps_last,
     wrong_sinks.with_its_commit,
     wrong_sinks.adds_once,
 ]

@@ -23,6 +23,8 @@ class OperationKind(StrEnum):
     WRITE = "write"
     TRUNCATE = "truncate"
     RENAME = "rename"
+    EXCHANGE = "exchange"
+    """Two names change places, each with all that is under it (renameat2 with RENAME_EXCHANGE)."""
     LINK = "link"
     SYMLINK = "symlink"
     UNLINK = "unlink"
@@ -33,11 +35,11 @@ class OperationKind(StrEnum):
     SYNC_FOLDER = "fsync-folder"
     """A folder's names are."""
     TIMES = "times"
-    """When a file was changed is set. No content changes."""
+    """When a file or folder was changed is set. No content changes."""
     MODE = "chmod"
-    """Who may do what with a file is set, to something else than before."""
+    """Who may do what with a file or folder is set, to something else than before."""
     SET_ATTRIBUTE = "setxattr"
-    """A file's extended attribute gets a value."""
+    """An extended attribute of a file or folder gets a value."""
     REMOVE_ATTRIBUTE = "removexattr"
     OPENED = "opened"
     """What a file holds was looked at. Only its first time since `fresh`, as of the others."""
@@ -63,6 +65,20 @@ LOOKS = (
 )
 """What only looks."""
 OF_ATTRIBUTES = frozenset({OperationKind.SET_ATTRIBUTE, OperationKind.REMOVE_ATTRIBUTE})
+MOVES = frozenset({OperationKind.RENAME, OperationKind.EXCHANGE})
+"""What gives names to others, and changes the folders of both of its paths."""
+OF_NAMES = frozenset(
+    {
+        *MOVES,
+        OperationKind.CREATE,
+        OperationKind.LINK,
+        OperationKind.SYMLINK,
+        OperationKind.UNLINK,
+        OperationKind.MKDIR,
+        OperationKind.RMDIR,
+    }
+)
+"""What changes which names a folder has."""
 NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
 """What is no crash point."""
 KERNEL: Final = 0
@@ -79,8 +95,8 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     thread: int = 0
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
-    """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text; of an
-    extended attribute, its name."""
+    """Of a rename, the new path; of an exchange, the other one; of a link, the path of the file that it leads to; of a
+    symbolic one, its text; of an extended attribute, its name."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
     permission bits."""

@@ -12,15 +12,16 @@ The promises:
 - *ext4-ordered*: as ext4's documentation has `data=ordered` with `auto_da_alloc`. An fsync of anything commits the
   journal, and with it all names and truncations until then; they reach the disk in their order. Contents do when their
   file is synced; before, a file that has its name can be as long as when it was last synced, or be torn. A rename over
-  a file that is there, and a truncation to nothing that is written again, bring the content along.
+  a file that is there, and a truncation to nothing that is written again, bring the content along; an exchange of two
+  names does not.
 - *none*: as little as POSIX promises. Contents are kept by an fsync of their file, names by one of their folder, and
   whatever is not synced may be lost without what came after it.
 
-Simplified, in the file system's favour: a rename is one step; one operation that writes is torn at pages only, and
-inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal does not say when
-files are closed; who syncs a folder has synced the names that it needs to be reached, and the permissions and
-extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes nothing durable,
-though Linux writes back what is half a minute old.
+Simplified, in the file system's favour: a rename is one step, and so is an exchange; one operation that writes is torn
+at pages only, and inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal
+does not say when files are closed; who syncs a folder has synced the names that it needs to be reached, and the
+permissions and extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes
+nothing durable, though Linux writes back what is half a minute old.
 """
 
 from __future__ import annotations
@@ -32,25 +33,14 @@ from typing import Final
 import msgspec
 
 from ...core.promises import Extent, Promise
-from .operations import OF_ATTRIBUTES, Operation, OperationKind
-from .trees import File, Symlink, Tree
+from .operations import MOVES, OF_ATTRIBUTES, OF_NAMES, Operation, OperationKind
+from .trees import File, Folder, Symlink, Tree, TreeNode
 
 PAGE: Final = 4096
 NEWEST: Final = 8
 """How many names, the newest of those that are not synced, are lost one after the other or each by itself."""
 _OF_INODES = frozenset({OperationKind.MODE, *OF_ATTRIBUTES})
-_NAMES = frozenset(
-    {
-        *_OF_INODES,
-        OperationKind.CREATE,
-        OperationKind.RENAME,
-        OperationKind.LINK,
-        OperationKind.SYMLINK,
-        OperationKind.UNLINK,
-        OperationKind.MKDIR,
-        OperationKind.RMDIR,
-    }
-)
+_NAMES = OF_NAMES | _OF_INODES
 """Permissions and extended attributes are kept as names are."""
 _CONTENTS = frozenset({OperationKind.WRITE, OperationKind.TRUNCATE})
 _SYNCS = frozenset({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
@@ -187,10 +177,11 @@ class _Done:
         """The places of those that are not in a folder that is synced anyway."""
         self.files: dict[File, list[int]] = {}
         """Each file, and the places of those that change its content, where they are free."""
-        self._of: dict[int, File] = {}
-        """Of an operation on a content, a sync of one, and a creation: the file."""
-        self._called: dict[File, str] = {}
-        self._synced_at: dict[File, int] = {}
+        self._of: dict[int, File | Folder] = {}
+        """Of an operation on a content, a sync of one, and a creation: the file. Of one on permissions or extended
+        attributes: what has them."""
+        self._called: dict[File | Folder, str] = {}
+        self._synced_at: dict[File | Folder, int] = {}
         self._brought: list[tuple[int, File, bool]] = []
         """Where a name brings a content along: what was written until then, or later as well."""
         self.last_sync = -1
@@ -202,7 +193,9 @@ class _Done:
             if one.kind is OperationKind.CREATE:
                 self._of[place] = made = seen.file_of(one)
                 self._called[made] = one.path
-        self.named = {node: path for path, node in seen.nodes.items() if isinstance(node, File)}
+        self.named: dict[File | Folder, str] = {
+            node: path for path, node in seen.nodes.items() if isinstance(node, File)
+        }
         """Those that have a name when all is done."""
         self._called |= self.named
         self.names = [place for place in self.free if operations[place].kind in _NAMES]
@@ -225,7 +218,10 @@ class _Done:
             if one.kind is OperationKind.TRUNCATE and one.offset == 0 and file.content:
                 self._brought.append((place, file, True))
         elif one.kind in _OF_INODES:
-            self._of[place] = seen.file_of(one)
+            holder = self._of[place] = seen.holder_of(one)
+            self._called.setdefault(holder, one.path)
+        elif one.kind is OperationKind.SYNC_FOLDER and isinstance(folder := seen.nodes.get(one.path), Folder):
+            self._synced_at[folder] = place
         elif one.kind is OperationKind.RENAME:
             moved, there = seen.nodes.get(one.path), seen.nodes.get(one.other)
             if isinstance(moved, File) and isinstance(there, File) and moved is not there:
@@ -234,7 +230,7 @@ class _Done:
         if one.kind in _SYNCS:
             self.last_sync = place
 
-    def called(self, file: File) -> str:
+    def called(self, file: File | Folder) -> str:
         return self._called[file] or "a file without a name"
 
     def contents_of(self, file: File) -> list[int]:
@@ -243,7 +239,7 @@ class _Done:
     def contents_from(self, begin: int) -> list[int]:
         return [place for places in self.files.values() for place in places if place >= begin]
 
-    def synced_at(self, file: File) -> int:
+    def synced_at(self, file: File | Folder) -> int:
         return self._synced_at.get(file, -1)
 
     def lost_of(self, file: File, end: int, kind: OperationKind | None = None) -> list[int]:
@@ -305,10 +301,9 @@ class _Done:
             if place not in lost:
                 if file is None or file not in never:
                     tree.apply(one)
-            elif file in pages and one.kind is OperationKind.WRITE:
-                kept = () if file is None else pages[file]
+            elif isinstance(file, File) and file in pages and one.kind is OperationKind.WRITE:
                 for part in _parts(one):
-                    if part.offset // PAGE in kept:
+                    if part.offset // PAGE in pages[file]:
                         tree.apply(part)
         return tree
 
@@ -325,19 +320,24 @@ def _rest_on(place: int, names: Sequence[int], operations: Sequence[Operation], 
 
 
 def _paths(one: Operation) -> tuple[str, ...]:
-    return (one.path, one.other) if one.kind in (OperationKind.RENAME, OperationKind.LINK) else (one.path,)
+    return (one.path, one.other) if one.kind in (*MOVES, OperationKind.LINK) else (one.path,)
 
 
 def _folders(one: Operation) -> set[str]:
     """Whose names it changes."""
-    paths = _paths(one) if one.kind is OperationKind.RENAME else (one.path,)
+    paths = _paths(one) if one.kind in MOVES else (one.path,)
     return {path.rpartition("/")[0] for path in paths}
 
 
 def _meet(one: Operation, other: Operation) -> bool:
-    """Whether two are about one path, or one of them about a folder in which the other's is."""
+    """Whether two are about one path, or one of them about a folder in which the other's is; but whatever is in a
+    folder can be done whoever may do what with it."""
+
+    def within(here: str, there: str, above: Operation) -> bool:
+        return above.kind not in _OF_INODES and here.startswith(f"{there}/")
+
     return any(
-        here == there or here.startswith(f"{there}/") or there.startswith(f"{here}/")
+        here == there or within(here, there, other) or within(there, here, one)
         for here in _paths(one)
         for there in _paths(other)
     )
@@ -357,7 +357,8 @@ def _parts(one: Operation) -> Iterator[Operation]:
 
 
 def _said(one: Operation) -> str:
-    return f"the {one.kind} of {one.path}" + (f" to {one.other}" if one.kind is OperationKind.RENAME else "")
+    joined = {OperationKind.RENAME: f" to {one.other}", OperationKind.EXCHANGE: f" for {one.other}"}
+    return f"the {one.kind} of {one.path}{joined.get(one.kind, '')}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -367,14 +368,14 @@ def _listed(names: Sequence[str]) -> str:
 
 def _shape(tree: Tree) -> object:
     """Equal for two trees that hold the same."""
-    return frozenset(
-        (path, _held_by(node) if isinstance(node, File) else _text_of(node)) for path, node in tree.nodes.items()
-    )
+    return frozenset((path, _held_by(node)) for path, node in tree.nodes.items())
 
 
-def _held_by(file: File) -> object:
-    return bytes(file.content), file.mode, frozenset(file.attributes.items())
-
-
-def _text_of(node: object) -> str | None:
-    return node.text if isinstance(node, Symlink) else None
+def _held_by(node: TreeNode) -> object:
+    match node:
+        case File():
+            return bytes(node.content), node.mode, frozenset(node.attributes.items())
+        case Folder():
+            return node.mode, frozenset(node.attributes.items())
+        case Symlink():
+            return node.text

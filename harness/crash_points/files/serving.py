@@ -12,6 +12,7 @@ with it.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import platform
@@ -20,7 +21,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +32,11 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import BESIDE_SQLITE, KERNEL, OF_ATTRIBUTES, Operation, OperationKind, framed
+from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
 from .trees import USERS_OWN
 
+_library = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
 _LOOK_SECONDS = 0.005
@@ -73,7 +75,7 @@ class _Asking:
         """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
         order = self._order
         what = f"{one.kind} {one.path}"
-        if one.kind is OperationKind.RENAME or one.kind in OF_ATTRIBUTES:
+        if one.kind in MOVES or one.kind in OF_ATTRIBUTES:
             what += f" > {one.other}"
         # A line ends at its end, and a path can hold anything.
         key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
@@ -282,6 +284,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
+        if flags == _EXCHANGE:
+            return self._exchange(old, new)
         removed = new.rpartition("/")[2].startswith(_NAMELESS)
         if removed:
             self._meddle(old)
@@ -307,6 +311,18 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             else:
                 self._rename_handles(old, new)
                 self._change(OperationKind.RENAME, old, other=new[1:])
+            return 0
+
+    def _exchange(self, one: str, other: str) -> int:
+        for path in (one, other):
+            self._look_into(path)
+            self._meddle(path)
+        with self._lock:
+            self._refuse_after_death()
+            _exchange_names(self._at(one), self._at(other))
+            for handle in self._handles.values():
+                handle.path = _moved(handle.path, {one: other, other: one})
+            self._change(OperationKind.EXCHANGE, one, other=other[1:])
             return 0
 
     def link(self, target: str, source: str) -> int:
@@ -386,13 +402,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             before = os.stat(about)
             os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
-            if stat.S_ISREG(before.st_mode) and stat.S_IMODE(before.st_mode) != bits:
+            if _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits:
                 self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
             return 0
 
     def setxattr(self, path: str, name: str, value: bytes, options: int) -> int:
-        """Only of files, and of names that anybody may set: nothing else of them is kept in a crash state."""
-        if not name.startswith(USERS_OWN) or not stat.S_ISREG(os.lstat(self._at(path)).st_mode):
+        """Only of names that anybody may set: nothing else of them is kept in a crash state."""
+        if not name.startswith(USERS_OWN) or not _is_kept(path, os.lstat(self._at(path))):
             raise OSError(errno.ENOTSUP, f"an attribute {name} of {path}")
         if options:
             # It goes by what is there.
@@ -442,8 +458,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def _rename_handles(self, old: str, new: str) -> None:
         for handle in self._handles.values():
-            if handle.path == old or handle.path.startswith(f"{old}/"):
-                handle.path = new and new + handle.path[len(old) :]
+            handle.path = _moved(handle.path, {old: new})
 
     # What only looks
 
@@ -456,8 +471,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._journal.write(framed(Operation(kind, path[1:], time.time_ns())))
 
     def _look_at(self, path: str) -> None:
-        """At what a file holds, its attributes among that."""
-        if os.lstat(self._at(path)).st_ino not in self._created:
+        """At what a file holds, its attributes among that, or at those of a folder."""
+        about = os.lstat(self._at(path))
+        if about.st_ino not in (self._made if stat.S_ISDIR(about.st_mode) else self._created):
             self._look(OperationKind.OPENED, path)
 
     def _look_into(self, path: str) -> None:
@@ -568,6 +584,26 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
         return None if path is None else path.decode(self.encoding, self.errors)
 
 
+def _is_kept(path: str | None, about: os.stat_result) -> bool:
+    """Whether a crash state keeps its permissions and attributes; the mounted folder itself is no run's."""
+    return stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and path != "/")
+
+
+def _exchange_names(one: str, other: str) -> None:
+    """In one step, which Python has no call for."""
+    paths = _HERE, os.fsencode(one), _HERE, os.fsencode(other)
+    if _library.renameat2(*paths, ctypes.c_uint(_EXCHANGE)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), one)
+
+
+def _moved(path: str, moves: Mapping[str, str]) -> str:
+    """A path, once others, or folders above it, have got other names; empty where it has none any more."""
+    for old, new in moves.items():
+        if path == old or path.startswith(f"{old}/"):
+            return new and new + path[len(old) :]
+    return path
+
+
 def _mode(entry: os.DirEntry[str]) -> int:
     """What kind of thing a name leads to, as far as a folder says."""
     if entry.is_symlink():
@@ -593,8 +629,10 @@ _OURS = os.O_NOFOLLOW | os.O_DIRECT
 """How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
 _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
 """UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
-_NO_REPLACE = 1
-"""Of a rename: only where nothing has the new name."""
+_NO_REPLACE, _EXCHANGE = 1, 2
+"""Of a rename: only where nothing has the new name; and the two names change places."""
+_HERE = -100
+"""AT_FDCWD: a path is meant as it stands."""
 _ABOUT = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")
 _OF_THE_DISK = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
 

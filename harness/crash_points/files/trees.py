@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ...core.errors import OwnFailure, StorageFailed
-from .operations import Operation, OperationKind
+from .operations import MOVES, OF_NAMES, Operation, OperationKind
 
 USERS_OWN: Final = "user."
 """How the names of extended attributes begin that anybody may set."""
@@ -75,11 +76,31 @@ class Symlink:
     text: str
 
 
+@dataclass(eq=False, slots=True)
 class Folder:
     """What a path is that holds names."""
 
+    mode: int | None = None
+    """Its permission bits; None: those that a new folder gets."""
+    changed: int | None = None
+    """When it was changed, as somebody has said since; None: that was not said, or its names have changed since."""
+    attributes: dict[str, bytes] = field(default_factory=dict)
+    """Its extended attributes."""
 
-FOLDER: Final = Folder()
+    def permit(self, mode: int) -> None:
+        self.mode = mode
+
+    def attribute(self, name: str, value: bytes | None) -> None:
+        """Give one a value; None: take it away."""
+        if value is None:
+            self.attributes.pop(name, None)
+        else:
+            self.attributes[name] = value
+
+    def copied(self) -> Folder:
+        return Folder(self.mode, self.changed, dict(self.attributes))
+
+
 TreeNode = File | Symlink | Folder
 
 
@@ -100,11 +121,13 @@ class Tree:
                 name = str(path.relative_to(folder))
                 if path.is_symlink():
                     tree.nodes[name] = Symlink(os.readlink(path))
-                elif path.is_dir():
-                    tree.nodes[name] = FOLDER
+                    continue
+                about = path.stat()
+                mode = stat.S_IMODE(about.st_mode)
+                if path.is_dir():
+                    tree.nodes[name] = Folder(mode, attributes=attributes_of(path))
                 else:
-                    content, about = path.read_bytes(), path.stat()
-                    mode = stat.S_IMODE(about.st_mode)
+                    content = path.read_bytes()
                     found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
                     for attribute, value in attributes_of(path).items():
                         found.attribute(attribute, value)
@@ -117,7 +140,13 @@ class Tree:
         tree = Tree()
         known: dict[int, File] = {}
         for path, node in self.nodes.items():
-            tree.nodes[path] = known.setdefault(id(node), node.copied()) if isinstance(node, File) else node
+            match node:
+                case File():
+                    tree.nodes[path] = known.setdefault(id(node), node.copied())
+                case Folder():
+                    tree.nodes[path] = node.copied()
+                case _:
+                    tree.nodes[path] = node
         tree.files = {inode: known.setdefault(id(file), file.copied()) for inode, file in self.files.items()}
         return tree
 
@@ -145,8 +174,12 @@ class Tree:
                         self.files[path.stat().st_ino] = node
                     case Symlink():
                         path.symlink_to(node.text)
-                    case _:
+                    case Folder():
                         path.mkdir(exist_ok=True)
+            # Once each holds what it holds: that may be forbidden from then on, and changes the time.
+            for name in sorted(self.nodes, reverse=True):
+                if isinstance(held := self.nodes[name], Folder):
+                    _set_inode(folder / name, held)
         except OSError as error:
             raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
 
@@ -160,6 +193,10 @@ class Tree:
 
         Raises OwnFailure for one that cannot have been done to this tree.
         """
+        if one.kind in OF_NAMES:
+            for path in (one.path, one.other) if one.kind in MOVES else (one.path,):
+                if isinstance(above := self.nodes.get(path.rpartition("/")[0]), Folder):
+                    above.changed = None
         match one.kind:
             case OperationKind.CREATE:
                 made = File(changed=one.at)
@@ -175,6 +212,8 @@ class Tree:
                 file.changed = one.at
             case OperationKind.RENAME:
                 self._rename(one.path, one.other)
+            case OperationKind.EXCHANGE:
+                self._exchange(one.path, one.other)
             case OperationKind.LINK:
                 self.nodes[one.path] = self._node(one.other)
             case OperationKind.SYMLINK:
@@ -183,17 +222,17 @@ class Tree:
                 self._node(one.path)
                 del self.nodes[one.path]
             case OperationKind.MKDIR:
-                self.nodes[one.path] = FOLDER
+                self.nodes[one.path] = Folder()
             case OperationKind.TIMES:
-                node = self.files.get(one.file) or self.nodes.get(one.path)
-                if isinstance(node, File):
+                node = self._inode_of(one)
+                if isinstance(node, File | Folder):
                     node.changed = one.offset
             case OperationKind.MODE:
-                self.file_of(one).permit(one.offset)
+                self.holder_of(one).permit(one.offset)
             case OperationKind.SET_ATTRIBUTE:
-                self.file_of(one).attribute(one.other, one.data)
+                self.holder_of(one).attribute(one.other, one.data)
             case OperationKind.REMOVE_ATTRIBUTE:
-                self.file_of(one).attribute(one.other, None)
+                self.holder_of(one).attribute(one.other, None)
             case _:
                 return
 
@@ -205,14 +244,38 @@ class Tree:
         if not isinstance(moved, Folder):
             self.nodes[new] = self.nodes.pop(old)
             return
-        for name in [old, *self.under(old)]:
-            self.nodes[new + name[len(old) :]] = self.nodes.pop(name)
+        self._put(new, self._taken(old))
+
+    def _exchange(self, one: str, other: str) -> None:
+        self._node(one)
+        self._node(other)
+        first, second = self._taken(one), self._taken(other)
+        self._put(other, first)
+        self._put(one, second)
+
+    def _taken(self, path: str) -> dict[str, TreeNode]:
+        """What a path is, and all that is under it, by the rest of its path; it is there no more."""
+        return {name[len(path) :]: self.nodes.pop(name) for name in [path, *self.under(path)] if name in self.nodes}
+
+    def _put(self, path: str, taken: Mapping[str, TreeNode]) -> None:
+        self.nodes.update((path + rest, node) for rest, node in taken.items())
 
     def _node(self, path: str) -> TreeNode:
         node = self.nodes.get(path)
         if node is None:
             raise OwnFailure(f"the journal of file operations has {path!r}, which is not there at that moment")
         return node
+
+    def _inode_of(self, one: Operation) -> TreeNode | None:
+        """A folder has one name; a file may have another one by now than that by which it was opened, or none."""
+        named = self.nodes.get(one.path)
+        return named if isinstance(named, Folder) else self.files.get(one.file) or named
+
+    def holder_of(self, one: Operation) -> File | Folder:
+        """The file or folder that an operation on permissions or attributes means. Raises OwnFailure where there is
+        none."""
+        named = self._inode_of(one)
+        return named if isinstance(named, Folder) else self.file_of(one)
 
     def file_of(self, one: Operation) -> File:
         """The file that an operation on contents means. Raises OwnFailure where there is none."""
@@ -225,8 +288,27 @@ class Tree:
         return file
 
 
+def remove_folder(folder: Path) -> None:
+    """With all that it holds, whatever its owner has forbidden to do with it. Raises OSError."""
+    folder.chmod(stat.S_IRWXU)
+    for where, names, _ in os.walk(folder):
+        for path in (Path(where, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)
+    shutil.rmtree(folder)
+
+
+def _set_inode(path: Path, folder: Folder) -> None:
+    for attribute, value in folder.attributes.items():
+        os.setxattr(path, attribute, value)
+    if folder.mode is not None:
+        path.chmod(folder.mode)
+    if folder.changed is not None:
+        os.utime(path, ns=(folder.changed, folder.changed))
+
+
 def attributes_of(path: Path) -> dict[str, bytes]:
-    """The extended attributes of a file that are its users' own."""
+    """The extended attributes of a file or folder that are its users' own."""
     if not hasattr(os, "listxattr"):
         # Python has them on Linux alone.
         return {}

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -344,17 +345,28 @@ class SparkProcesses:
 
     def kill_node(self, name: str) -> KillProof:
         """SIGKILL a node: worker, executor, Python daemon and Python workers together; a driver with its JVM."""
-        node = self._node(name)
-        with node.lock:
+        return self.kill_together([name])
+
+    def kill_together(self, names: Sequence[str]) -> KillProof:
+        """SIGKILL several nodes as if they were one, the first first. A process that waits for another in a system call
+        may be gone only once that is."""
+        nodes = [self._node(name) for name in names]
+
+        def found() -> list[LabelledProcess]:
+            return [process for node in nodes for process in self._processes_of(node)]
+
+        with ExitStack() as locks:
+            for node in nodes:
+                locks.enter_context(node.lock)
             # First stopped: a JVM whose Python process has died before it would tidy up, as no crash does.
-            stop_all(lambda: self._processes_of(node), self.options.kill_seconds)
-            return self._kill(node, lambda: self._processes_of(node))
+            stop_all(found, self.options.kill_seconds)
+            return self._kill(nodes, found)
 
     def terminate_node(self, name: str) -> KillProof:
         """SIGTERM every process of a node, the same as `kill_node` would end."""
         node = self._node(name)
         with node.lock:
-            return self._kill(node, lambda: self._processes_of(node), signal.SIGTERM)
+            return self._kill([node], lambda: self._processes_of(node), signal.SIGTERM)
 
     def kill_part(self, name: str, part: Part) -> KillProof:
         """SIGKILL a node's executor with its Python processes, and leave the worker, which will start another; or the
@@ -363,7 +375,7 @@ class SparkProcesses:
         with node.lock:
             # First stopped: what is stopped cannot fork, and nobody starts another in its place before it is gone.
             stopped = stop_all(lambda: processes_of_part(part, self._processes_of(node)), self.options.kill_seconds)
-            return self._kill(node, lambda: [process for process in stopped if process.process.alive()])
+            return self._kill([node], lambda: [process for process in stopped if process.process.alive()])
 
     def has_come_up(self, name: str) -> bool:
         node = self._node(name)
@@ -394,15 +406,16 @@ class SparkProcesses:
 
     def _kill(
         self,
-        node: ProcessNode,
+        nodes: Sequence[ProcessNode],
         find: Callable[[], list[LabelledProcess]],
         number: signal.Signals = signal.SIGKILL,
     ) -> KillProof:
         ended = end_all(find, self.options.kill_seconds, number)
-        if node.process is not None and node.popen is not None and not node.process.alive():
-            node.popen.wait()  # Only now may its pid be given away.
+        for node in nodes:
+            if node.process is not None and node.popen is not None and not node.process.alive():
+                node.popen.wait()  # Only now may its pid be given away.
         return KillProof(
-            node=node.name,
+            node=", ".join(node.name for node in nodes),
             processes=tuple(Killed(process.pid, process.kind, process.command) for process in ended.processes),
             when=ended.when,
             gone_at=ended.gone_at,

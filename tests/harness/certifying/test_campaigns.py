@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -31,7 +33,7 @@ from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
-from streamproof.harness.certifying.recovery_worker import RecoveryWorker
+from streamproof.harness.certifying.recovery_worker import GivenUp, RecoveryWorker
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import AttemptStates, Waiting
@@ -63,6 +65,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
@@ -70,6 +73,7 @@ from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.recording.records import BatchDone
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
@@ -301,6 +305,15 @@ def test_what_a_cluster_keeps_between_runs_is_no_part_of_the_certificate(
     assert list(altered_files(certified.folder, certified.certificate)) == []
 
 
+@pytest.mark.parametrize("python", [True, False])
+def test_that_an_executor_dies_with_its_python_workers_is_said_where_they_run_code(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, python: bool
+) -> None:
+    monkeypatch.setattr(toy_spark, "BatchDone", lambda *given: BatchDone(*given, python=python))
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=1, kills=0))
+    assert (campaign.JVM_ALONE in certified.certificate.not_covered) is python
+
+
 def test_recovery_workers_rest_while_others_are_killed(
     certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,6 +532,59 @@ def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
     monkeypatch.setattr(recovery_worker, "READY_SECONDS", 0.1)
     monkeypatch.setattr(signs, "share_of_machine", lambda: 0.1)
     assert certify(toy(Does.BY_ID), budget=Budget(runs=1)).certificate.trials
+
+
+def test_who_interrupts_the_runs_without_failures_waits_for_none_of_them(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, workers=2)
+    begun, ended, live = threading.Barrier(3), [], RecoveryWorker._live
+
+    def noted(*given: Any) -> Attempt:
+        begun.wait(60)
+        try:
+            return live(*given)
+        except BaseException as error:
+            ended.append(type(error))
+            raise
+
+    def interrupt() -> None:
+        begun.wait(60)
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+
+    monkeypatch.setattr(RecoveryWorker, "_live", noted)
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        certify(toy(Does.NEVER_ENDS))
+    interrupting.join()
+    assert ended == [GivenUp, GivenUp]
+
+
+def test_a_recovery_worker_that_is_left_ends_the_attempt_of_another_thread_before_its_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path)
+    ended: list[BaseException] = []
+
+    def live(worker: RecoveryWorker) -> None:
+        try:
+            worker.live("first", "first", 1, watched=True)
+        except BaseException as error:
+            ended.append(error)
+
+    with ExitStack() as stack:
+        (worker,) = reference_runs.open_recovery_workers(
+            stack, "left", toy(Does.NEVER_ENDS), WORKLOAD, tmp_path / "work", True
+        )
+        worker.await_ready()
+        living = threading.Thread(target=live, args=(worker,))
+        living.start()
+        wait_until(lambda: worker._current.attempt is not None, 30, "an attempt that has begun")
+    living.join()
+    assert [type(error) for error in ended] == [GivenUp]
 
 
 def test_a_session_that_did_not_come_up_is_started_again_for_the_next_attempt(

@@ -1,4 +1,4 @@
-"""A line of a saved schedule is found again in code that was repaired since, or it is said that it is gone."""
+"""What a saved schedule names is found again in code that was repaired since, or it is said that it is gone."""
 
 from __future__ import annotations
 
@@ -69,3 +69,72 @@ def test_a_line_that_nothing_is_like_any_more_is_named() -> None:
     crash = at_line("orders.insert:10#1", "connection.commit()")
     with pytest.raises(ScenarioChanged, match=r"orders\.insert, after line 10 .*Certify it again"):
         found(crash, passed("orders.insert:10#1", "begin()"), passed("orders.insert:10#2", "connection.commit()"))
+
+
+# Operations on files
+
+
+def at_file(deed: str, in_code: str = "", recovering: bool = False) -> Crash:
+    return crash_at(0, point=Point.FILE, side=Side.AFTER, key=f"0/{deed}", in_code=in_code, recovering=recovering)
+
+
+def does(deed: str, actor: str = "driver", batch: int = 0) -> Passed:
+    return Passed(Address(actor, 1, Point.FILE, f"{batch}/{deed}", Side.AFTER), 0, 0, None)
+
+
+def between(*deeds: Passed, function: str = "orders.insert", line: int = 10, text: str = "write()") -> list[Passed]:
+    before, then = (
+        passed(f"{function}:{at}#1", said, Side.BEFORE) for at, said in ((line, text), (line + 1, "done()"))
+    )
+    return [before, *deeds, then]
+
+
+def in_code(function: str = "orders.insert", line: int = 10, text: str = "write()") -> str:
+    return f"in {function}, while line {line} (`{text}`) is executed, before line {line + 1} (`done()`)"
+
+
+def test_what_is_done_to_a_file_is_found_by_that_wherever_the_code_does_it() -> None:
+    crash = at_file("write sink/rows#2", in_code())
+    now = between(
+        does("write sink/rows#1"), does("write sink/rows#2"), does("write sink/list#1"), line=30, text="new()"
+    )
+    assert found(crash, *now)[0] == "0/write sink/rows#2"
+
+
+def test_of_an_operation_that_is_done_less_often_now_the_time_next_to_it_is_meant() -> None:
+    crash = at_file("write sink/rows#4", in_code())
+    assert found(crash, *between(does("write sink/rows#1"), does("write sink/rows#2")))[0] == "0/write sink/rows#2"
+
+
+def test_what_is_done_to_a_file_that_is_called_otherwise_is_found_by_its_place_in_the_code() -> None:
+    crash = at_file("rename sink/.draft > sink/0#1", in_code())
+    now = between(does("rename sink/.new > sink/batch-0#1"), line=14)
+    others = [
+        *between(does("rename sink/list.new > sink/list#1"), line=30, text="publish()"),
+        *between(does("rename sink/.new > sink/batch-0#2"), line=14, function="orders.other"),
+    ]
+    (one,) = relocated([Planned(crash)], [*others, *now])
+    assert (one.crash.key, one.crash.in_code) == ("0/rename sink/.new > sink/batch-0#1", in_code(line=14))
+
+
+def test_of_a_statement_that_was_written_anew_the_same_kind_of_operation_in_its_function_is_meant() -> None:
+    crash = at_file("write sink/rows#1", in_code())
+    others = [
+        does("write sink/draft#1", actor="task"),
+        does("write sink/draft#1", batch=1),
+        does("create sink/draft#1"),
+    ]
+    now = between(*others, does("write sink/draft#2"), line=22, text="draft.write_text(rows)")
+    assert found(crash, *now)[0] == "0/write sink/draft#2"
+
+
+def test_an_operation_that_only_a_recovery_does_stays_as_it_is() -> None:
+    crash = at_file("unlink sink/draft#1", in_code(), recovering=True)
+    assert found(crash)[0] == crash.key
+
+
+@pytest.mark.parametrize("place", [in_code(), ""])
+def test_an_operation_that_nothing_is_like_any_more_is_named(place: str) -> None:
+    crash = at_file("write sink/rows#1", place)
+    with pytest.raises(ScenarioChanged, match=r"does 0/write sink/rows#1.*Certify it again"):
+        found(crash, *between(does("write sink/other#1"), function="orders.other"), does("write sink/another#1"))

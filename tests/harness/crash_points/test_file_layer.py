@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import mmap
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from held_operations import Controller, needs_mounts
 from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
@@ -32,57 +34,10 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
 from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
-from streamproof.harness.crash_points.files.trees import File, Symlink, Tree
+from streamproof.harness.crash_points.files.trees import File, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
-
-
-def why_no_mounts() -> str:
-    try:
-        check_mounts()
-    except MissingTool as error:
-        return str(error)
-    return ""
-
-
-needs_mounts = pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts() or "can be mounted")
-
-
-class Controller:
-    """Hears of each operation, and answers as it is told to."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.answers: Callable[[int, str], bool] = lambda thread, key: True
-        """Whether whoever waits may go on."""
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.place = self._server.getsockname()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
-
-    def _hear(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as lines:
-            for line in lines:
-                _, _, _, thread, _, _, key = line.decode().rstrip("\n").split(" ", 6)
-                self.heard.append(key.removeprefix("?/"))
-                if self.answers(int(thread), key):
-                    connection.sendall(b"g")
-
-    def close(self) -> None:
-        # Whoever waits is woken and gone before the next one's socket gets the same number.
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._server.close()
 
 
 @pytest.fixture
@@ -126,15 +81,28 @@ STEPS = st.lists(
         st.tuples(st.just("append"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("truncate"), NAMES, st.integers(0, 20)),
         st.tuples(st.just("rename"), NAMES, NAMES),
+        st.tuples(st.just("exchange"), st.sampled_from(["a", "b", "d/a", "d"]), NAMES),
         st.tuples(st.just("link"), NAMES, NAMES),
         st.tuples(st.just("unlink"), NAMES, st.none()),
         st.tuples(st.just("folder"), st.just("d"), st.just("e")),
         st.tuples(st.just("hold"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("mark"), NAMES, st.binary(max_size=9)),
         st.tuples(st.just("unmark"), NAMES, st.none()),
+        st.tuples(st.just("mark"), st.sampled_from(["d", "d/e"]), st.binary(max_size=9)),
+        st.tuples(st.just("make"), st.sampled_from(["d/e", "e"]), st.none()),
+        st.tuples(st.just("remove"), st.sampled_from(["d/e", "e"]), st.none()),
+        st.tuples(st.just("permit"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0o500, 0o700, 0o744])),
+        st.tuples(st.just("touch"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.integers(1, 9)),
     ),
     max_size=25,
 )
+
+
+def exchange(one: Path, other: Path) -> None:
+    """As who swaps a folder for another does."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(one))
 
 
 def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
@@ -152,6 +120,8 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 os.truncate(path, more)
             case "rename", str():
                 os.rename(path, root / more)
+            case "exchange", str():
+                exchange(path, root / more)
             case "link", str():
                 os.link(path, root / more)
             case "unlink", _:
@@ -167,8 +137,30 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 os.setxattr(path, MARK, more)
             case "unmark", _:
                 os.removexattr(path, MARK)
+            case "make", _:
+                path.mkdir()
+            case "remove", _:
+                path.rmdir()
+            case "permit", int():
+                path.chmod(more)
+            case "touch", int():
+                os.utime(path, (more, more))
     except OSError:
         return
+
+
+def seen(folder: Path) -> dict[str, object]:
+    """All that a consumer can tell of a folder, but for when what changed was changed."""
+
+    def one(path: Path) -> object:
+        about = path.lstat()
+        time_set = about.st_mtime if about.st_mtime < 10 else None
+        marks = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        if path.is_dir():
+            return stat.S_IMODE(about.st_mode), time_set, marks
+        return stat.S_IMODE(about.st_mode), time_set, marks, about.st_nlink, path.read_bytes()
+
+    return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
 
 
 @needs_mounts
@@ -229,6 +221,31 @@ class TestJournal:
             assert reader.read() == "old"
         assert controller.heard[-1] == "rename b > a"
         assert [heard for heard in controller.heard if "unlink" in heard] == []
+
+    def test_has_two_folders_that_are_exchanged_as_one_step(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        for name in ("live", "stage"):
+            (mounted.mount / name).mkdir()
+            (mounted.mount / name / "rows").write_text(name)
+        with (mounted.mount / "stage" / "rows").open("a") as still_open:
+            exchange(mounted.mount / "stage", mounted.mount / "live")
+            still_open.write(", later")
+        assert (mounted.mount / "live" / "rows").read_text() == "stage, later"
+        assert (mounted.mount / "stage" / "rows").read_text() == "live"
+        assert controller.heard[-2:] == ["exchange stage > live", "write live/rows"]
+        assert told(journalled(mounted)) == {
+            "live": "folder",
+            "live/rows": b"stage, later",
+            "stage": "folder",
+            "stage/rows": b"live",
+        }
+
+    def test_exchanges_nothing_for_what_is_not_there(self, mounted: MountedFolder, controller: Controller) -> None:
+        (mounted.mount / "live").mkdir()
+        with pytest.raises(OSError, match=os.strerror(errno.ENOENT)):
+            exchange(mounted.mount / "live", mounted.mount / "stage")
+        assert controller.heard == ["mkdir live"]
 
     def test_has_a_file_that_is_removed_while_it_is_open_as_gone(
         self, mounted: MountedFolder, controller: Controller
@@ -296,11 +313,17 @@ class TestJournal:
         assert os.listxattr(mounted.mount / "listed") == []
         assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"asked", "listed"}
 
-    def test_keeps_no_attributes_but_those_of_files_that_anybody_may_set(self, mounted: MountedFolder) -> None:
+    def test_keeps_no_attributes_but_those_that_anybody_may_set(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
         for path, name in ((mounted.mount, MARK), (mounted.mount / "a", "trusted.done")):
             with pytest.raises(OSError, match="not supported"):
                 os.setxattr(path, name, b"1")
+
+    def test_has_nothing_of_the_mounted_folder_itself(self, mounted: MountedFolder, controller: Controller) -> None:
+        mounted.mount.chmod(0o700)
+        os.utime(mounted.mount, (7, 7))
+        assert controller.heard == []
+        assert told(journalled(mounted)) == {}
 
     def test_who_gives_what_was_there_another_name_has_looked_at_all_of_it(self, mounted: MountedFolder) -> None:
         root = mounted.mount
@@ -320,6 +343,14 @@ class TestJournal:
         looked = mounted.looked_at(begin)
         assert {path for kind, path in looked if kind is OperationKind.OPENED} == {"staging/part", "whole"}
         assert {path for kind, path in looked if kind is OperationKind.LISTED} == {"staging", "empty"}
+
+    def test_who_exchanges_two_files_that_were_there_has_looked_at_both(self, mounted: MountedFolder) -> None:
+        for name in ("a", "b"):
+            (mounted.mount / name).write_text(name)
+        mounted.be_quiet()
+        begin = mounted.position
+        exchange(mounted.mount / "a", mounted.mount / "b")
+        assert {path for kind, path in mounted.looked_at(begin) if kind is OperationKind.OPENED} == {"a", "b"}
 
     def test_a_jvm_skims_a_folder_that_others_list(self, mounted: MountedFolder, tmp_path: Path) -> None:
         shutil.copy(shutil.which("ls") or "", tmp_path / "java")
@@ -504,6 +535,13 @@ os.kill(os.getpid(), signal.SIGKILL)
             check_mounts()
 
 
+MARKS_OF_FOLDERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
+    "permissions": (lambda folder: folder.chmod(0o500), lambda folder: stat.S_IMODE(folder.stat().st_mode)),
+    "time": (lambda folder: os.utime(folder, (7, 7)), lambda folder: folder.stat().st_mtime),
+    "attribute": (lambda folder: os.setxattr(folder, MARK, b"1"), lambda folder: os.listxattr(folder)),
+}
+
+
 @needs_mounts
 class TestStates:
     def test_differ_by_permissions_that_are_set_after_a_content_and_are_put_back(
@@ -549,6 +587,49 @@ class TestStates:
         store.restore(marked)
         assert os.getxattr(rows, MARK) == b"yes"
 
+    @pytest.mark.parametrize("mark", MARKS_OF_FOLDERS)
+    def test_differ_by_how_a_folder_is_marked_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller, mark: str
+    ) -> None:
+        """Who marks a batch so, before or after it is written, dies in between."""
+        marks_it, looks = MARKS_OF_FOLDERS[mark]
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        batch = mounted.mount / "batch"
+        batch.mkdir()
+        (batch / "rows").write_text("1")
+        marks, found = [store.mark()], [looks(batch)]
+        marks_it(batch)
+        marks.append(store.mark())
+        found.append(looks(batch))
+        before, after = store.states(marks)
+        assert found[0] != found[1]
+        assert before.digest != after.digest
+        store.restore(before)
+        store.begin(controller.place, 2)
+        looks(batch)
+        assert store.looks().tell_apart(before, after)
+        store.begin(None, 3)
+        for state, expected in ((after, found[1]), (before, found[0]), (after, found[1])):
+            store.restore(state)
+            assert looks(batch) == expected or (state is before and mark == "time")
+
+    def test_are_alike_though_folders_were_changed_at_other_times(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """Everybody asks for folders, and nobody for when a name was added: each state would be another."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        batch = mounted.mount / "batch"
+        batch.mkdir()
+        os.utime(batch, (7, 7))
+        marks = []
+        for name in ("a", "b"):
+            (batch / name).touch()
+            marks.append(store.mark())
+        asked = Looks(frozenset(), frozenset({str(batch)}), frozenset())
+        assert not asked.tell_apart(*store.states(marks))
+
     def test_of_an_attempt_are_put_back_as_they_were_after_each_operation(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
@@ -564,6 +645,28 @@ class TestStates:
         for state, text in reversed(list(zip(states, contents, strict=True))):
             store.restore(state)
             assert (mounted.mount / "a").read_text() == text
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=STEPS)
+    def test_show_what_was_there_after_each_operation_whatever_was_done(
+        self, mounted: MountedFolder, controller: Controller, steps: list[tuple[str, str, object]]
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.clear()
+        store.begin(controller.place, 1)
+        (mounted.mount / "d").mkdir()
+        marks, expected, held = [], [], list[int]()
+        for step in steps:
+            act(mounted.mount, step, held)
+            marks.append(store.mark())
+            expected.append(seen(mounted.mount))
+        for descriptor in held:
+            os.close(descriptor)
+        states = store.states(marks)
+        store.begin(None, 2)
+        for state, there in zip(states, expected, strict=True):
+            store.restore(state)
+            assert seen(mounted.mount) == there
 
     def test_of_an_attempt_that_goes_on_where_another_ended_begin_with_what_that_left(
         self, mounted: MountedFolder, controller: Controller
@@ -822,6 +925,31 @@ class TestLooks:
         assert self.tell_apart(skimmed, self.state(without="/s/.b.tmp"))
         looked = Looks(frozenset(), frozenset({self.TEMPORARY}), frozenset(), frozenset({"/s"}))
         assert self.tell_apart(looked, self.state(without=self.TEMPORARY))
+
+
+@pytest.fixture
+def a_users_folder() -> Iterator[Path]:
+    """Of a user who may not do everything."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        nobody, root = 65534, os.geteuid()
+        if not root:
+            os.chown(folder, nobody, nobody)
+            os.seteuid(nobody)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(root)
+
+
+def test_a_folder_is_removed_though_its_owner_has_forbidden_to_change_it(a_users_folder: Path) -> None:
+    sealed = a_users_folder / "sealed"
+    (sealed / "within").mkdir(parents=True)
+    (sealed / "within" / "rows").touch()
+    (sealed / "link").symlink_to("/")
+    (sealed / "within").chmod(0)
+    sealed.chmod(0o500)
+    remove_folder(sealed)
+    assert not sealed.exists()
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:

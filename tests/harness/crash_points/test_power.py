@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamproof.harness.core.promises import Promise
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind
 from streamproof.harness.crash_points.files.power import PAGE, power_losses
-from streamproof.harness.crash_points.files.trees import FOLDER, File, Tree
+from streamproof.harness.crash_points.files.trees import File, Folder, Tree
 
 Shown = dict[str, bytes | None]
 """Path -> content; None: a folder."""
@@ -22,7 +22,7 @@ def shown(tree: Tree) -> Shown:
 
 
 def attributes(tree: Tree) -> dict[str, dict[str, bytes]]:
-    return {path: node.attributes for path, node in tree.nodes.items() if isinstance(node, File)}
+    return {path: node.attributes for path, node in tree.nodes.items() if isinstance(node, File | Folder)}
 
 
 def applied(base: Tree, operations: Sequence[Operation]) -> Tree:
@@ -68,6 +68,7 @@ class Program:
 
 
 PATHS = ("a", "b", "d/a", "d/b")
+MOVES = ("rename", "exchange")
 
 
 @st.composite
@@ -76,16 +77,24 @@ def programs(draw: st.DrawFn) -> Program:
     made.do(OperationKind.MKDIR, "d")
     for _ in range(draw(st.integers(0, 12))):
         path = draw(st.sampled_from(PATHS))
-        match draw(st.sampled_from(["write", "write", "mark", "truncate", "rename", "unlink", "sync", "sync-folder"])):
+        match draw(
+            st.sampled_from(
+                ["write", "write", "mark", "mark-folder", "truncate", *MOVES, "unlink", "sync", "sync-folder"]
+            )
+        ):
             case "write":
                 data = bytes([draw(st.integers(1, 255))]) * draw(st.sampled_from([3, PAGE, 3 * PAGE]))
                 made.write(path, data, draw(st.sampled_from([0, 0, 2, PAGE])))
             case "mark" if path in made.tree.nodes:
                 made.do(OperationKind.SET_ATTRIBUTE, path, "user.done", data=bytes([draw(st.integers(1, 255))]))
+            case "mark-folder":
+                made.do(OperationKind.SET_ATTRIBUTE, "d", "user.done", data=bytes([draw(st.integers(1, 255))]))
             case "truncate" if path in made.tree.nodes:
                 made.do(OperationKind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
             case "rename" if path in made.tree.nodes:
                 made.do(OperationKind.RENAME, path, draw(st.sampled_from(PATHS)))
+            case "exchange" if path in made.tree.nodes and (there := [p for p in PATHS if p in made.tree.nodes]):
+                made.do(OperationKind.EXCHANGE, path, draw(st.sampled_from(there)))
             case "unlink" if path in made.tree.nodes:
                 made.do(OperationKind.UNLINK, path)
             case "sync" if path in made.tree.nodes:
@@ -184,6 +193,14 @@ def test_a_rename_over_a_file_brings_the_content_along_with_ext4_and_not_with_po
     assert {"out": b""} in left(made.done, Promise.NONE)
 
 
+def test_an_exchange_of_two_files_brings_no_content_along_with_ext4_and_is_one_step() -> None:
+    made = Program().write("out", b"old").sync_all().write("draft", b"rows").do(OperationKind.EXCHANGE, "draft", "out")
+    found = left(made.done, Promise.EXT4_ORDERED)
+    assert {"out": b"", "draft": b"old"} in found
+    assert {"out": b"old", "draft": b"rows"} in found
+    assert all(set(tree) == {"out", "draft"} for tree in found if tree["out"] != b"old")
+
+
 def test_a_truncation_that_is_written_again_brings_the_content_along_with_ext4_and_not_with_posix_alone() -> None:
     made = Program().write("out", b"old").sync_all().do(OperationKind.TRUNCATE, "out").write("out", b"new")
     assert left(made.done, Promise.EXT4_ORDERED) == [{"out": b"new"}, {"out": b"old"}]
@@ -229,6 +246,27 @@ def test_with_posix_alone_of_two_names_the_first_can_be_lost_without_the_second(
     assert {"b": b"b"} not in left(made.done, Promise.EXT4_ORDERED)
 
 
+@pytest.mark.parametrize("promise", Promise)
+def test_a_mark_of_a_folder_can_be_lost_until_it_is_synced_and_nothing_in_it_with_it(promise: Promise) -> None:
+    made = Program().do(OperationKind.MKDIR, "d").sync_all().do(OperationKind.SET_ATTRIBUTE, "d", "user.done")
+    made.write("d/a", b"rows").do(OperationKind.SYNC, "d/a")
+    if promise is Promise.NONE:
+        found = [tree for tree in trees(made.done, promise) if "d/a" in tree.nodes]
+        assert {bool(marks_of(tree)) for tree in found} == {True, False}
+    synced = made.do(OperationKind.SYNC_FOLDER, "d").done
+    assert {bool(marks_of(tree)) for tree in trees(synced, promise)} == {True}
+
+
+def trees(operations: Sequence[Operation], promise: Promise) -> list[Tree]:
+    return [loss.tree for loss in power_losses(Tree(), operations, promise)]
+
+
+def marks_of(tree: Tree) -> object:
+    folder = tree.nodes["d"]
+    assert isinstance(folder, Folder)
+    return folder.attributes
+
+
 def test_a_content_is_torn_between_two_pages() -> None:
     made = Program().write("a", b"x" * 4 * PAGE)
     assert {"a": b"x" * 2 * PAGE} in left(made.done, Promise.EXT4_ORDERED)
@@ -252,7 +290,7 @@ def test_what_is_done_in_a_folder_that_is_synced_is_kept_and_covers_nothing_else
 
 def test_what_was_there_before_the_first_operation_is_on_the_disk() -> None:
     base = Tree()
-    base.nodes["d"] = FOLDER
+    base.nodes["d"] = Folder()
     base.nodes["d/a"] = base.files[7] = File(bytearray(b"a"))
     made = [Operation(OperationKind.WRITE, "d/a", data=b"b", file=7)]
     for promise in Promise:
