@@ -107,6 +107,8 @@ def test_of_schedules_as_small_and_as_clear_the_one_tried_most_often_is_shown() 
     once = [trial(crash_at(0), name="once", exactly_once=VIOLATED)]
     thrice = [trial(crash_at(1), name=f"thrice-{n}", exactly_once=VIOLATED) for n in range(3)]
     assert on_exactly_once(PLAN, (*once, *thrice), ()).shown_by == "runs/thrice-0"
+    at_times = [trial(crash_at(2), name=f"at-times-{n}", exactly_once=VIOLATED if n else HOLDS) for n in range(4)]
+    assert on_exactly_once(PLAN, (*once, *at_times), ()).shown_by == "runs/once", "each time, and not three of four"
     missed = [
         msgspec.structs.replace(trial(crash_at(1), name=f"missed-{n}", exactly_once=UNKNOWN), missed=True)
         for n in range(2)
@@ -121,6 +123,9 @@ def test_what_several_crash_states_show_is_told_by_one_of_them() -> None:
     assert "batch 0 to the commit log, and in 1 more), not confirmed by a kill" in reason
     (reason,) = on_exactly_once(PLAN, (*ALL_HELD, *odd, trial(crash_at(1), name="kill")), ()).reasons
     assert reason.endswith("no kill was tried there")
+    odd.append(trial(crash_at(1), how=How.CRASH_STATE, name="odd-1", exactly_once=VIOLATED))
+    (reason,) = on_exactly_once(PLAN, (*ALL_HELD, *odd), ()).reasons
+    assert "batch 0 to the commit log, and in 2 more), not confirmed by a kill" in reason
 
 
 def test_trials_that_struck_nothing_are_counted_beside_those_that_passed() -> None:
@@ -508,10 +513,11 @@ def test_only_the_drawn_kills_count() -> None:
 
 
 def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
-    bound = conclude(CLAIMS, PLAN, kills(violated=1, unknown=1), (), draw=DRAW).bounds[0]
-    worst = conclude(CLAIMS, PLAN, kills(violated=2), (), draw=DRAW).bounds[0]
-    best = conclude(CLAIMS, PLAN, kills(violated=1), (), draw=DRAW).bounds[0]
-    assert (bound.upper, bound.lower) == (worst.upper, best.lower)
+    for unknown in (1, 2):
+        bound = conclude(CLAIMS, PLAN, kills(violated=1, unknown=unknown), (), draw=DRAW).bounds[0]
+        worst = conclude(CLAIMS, PLAN, kills(violated=1 + unknown), (), draw=DRAW).bounds[0]
+        best = conclude(CLAIMS, PLAN, kills(violated=1), (), draw=DRAW).bounds[0]
+        assert (bound.upper, bound.lower) == (worst.upper, best.lower)
 
 
 @pytest.mark.parametrize(
@@ -523,6 +529,11 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
         (
             DRAW,
             [*kills(4), trial(PLAN[DRAW.drawn[4]].crash, how=How.CRASH_STATE, sampled=True)],
+            "the sample has trials that are not one real kill each",
+        ),
+        (
+            DRAW,
+            [*kills(4), trial(PLAN[DRAW.drawn[4]].crash, crash_at(1), sampled=True)],
             "the sample has trials that are not one real kill each",
         ),
         (KillSample("all", (0, 1, 2), 5, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),
