@@ -7,7 +7,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, product
@@ -479,18 +479,29 @@ def _described(setup: Setup) -> dict[str, Any]:
 
 def _settings(one: Any) -> dict[str, Any]:
     """A mechanism or a merge, which are dataclasses, by its name and its settings."""
-    return {"name": type(one).__qualname__} | (asdict(one) if is_dataclass(one) and not isinstance(one, type) else {})
+    return {"name": type(one).__qualname__} | _fields(one)
 
 
-def _plain(fields: Any) -> Any:
-    """What JSON gives back the same."""
-    if isinstance(fields, dict):
-        return {str(key): _plain(value) for key, value in fields.items()}
-    if isinstance(fields, list | tuple):
-        return [_plain(value) for value in fields]
-    if isinstance(fields, frozenset):
-        return sorted(str(value) for value in fields)
-    return str(fields) if isinstance(fields, StrEnum) else fields
+def _fields(one: Any) -> dict[str, Any]:
+    if not is_dataclass(one) or isinstance(one, type):
+        return {}
+    return {each.name: getattr(one, each.name) for each in fields(one)}
+
+
+def _plain(given: Any) -> Any:
+    """What JSON gives back the same; what it cannot carry, as a function, is there by its name."""
+    if given is None or isinstance(given, bool | int | float | str):
+        return str(given) if isinstance(given, StrEnum) else given
+    if isinstance(given, Mapping):
+        return {str(key): _plain(value) for key, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_plain(value) for value in given]
+    if isinstance(given, set | frozenset):
+        return sorted(str(_plain(value)) for value in given)
+    if held := _fields(given):
+        return _plain(held)
+    # Nothing of where it is in memory: another process says the same.
+    return str(getattr(given, "__qualname__", type(given).__qualname__))
 
 
 def claimed(subject: Subject, guarantee: Guarantee, standings: Mapping[str, Standing]) -> bool:

@@ -222,6 +222,16 @@ class Bench:
         """Raises UsersCodeFailed when the user's code does."""
         return self._run(schedule, seed, self.cluster.deploy)
 
+    def run_thoroughly(self, schedule: Schedule, seed: int) -> History:
+        """As `run`, where what was written is what is read, and crashes, and the end of the run, take also what the
+        subject's code keeps outside of the world: for who has not asked `require_forgetting`. Raises InvalidScenario
+        for what cannot be written or sent, UsersCodeFailed when the user's code does."""
+        outside = OutsideMemory(self.subject)
+        try:
+            return self._run(schedule, seed, partial(self.cluster.simulate_thoroughly, outside))
+        finally:
+            outside.put_back()
+
     def _run(
         self, schedule: Schedule, seed: int, deploy: Callable[[Run], AbstractContextManager[Deployment]]
     ) -> History:

@@ -31,7 +31,7 @@ from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
 from ..recording.schedule_files import ScheduleFormat
-from ..running.judgement import Judgement
+from ..running.judgement import Judgement, require_repeatable_here
 from ..running.run import check_scenario, run_in_memory, run_named
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.options import SimulationOptions
@@ -293,6 +293,7 @@ def replay_in_simulator(
     planned = scenario_of(path, found, registry, scenario)
     world = simulated(found)
     check_scenario(planned, world, registry)
+    require_repeatable_here(planned)
     history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
     return ReplayedCounterexample(found, planned, world.name, judgement, history, None, registry.faults)
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import is_
 from typing import Final
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check, check_carriers, check_punctuations
+from ..contracts.subject import Subject
 from ..core.errors import UnknownName
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
+from ..core.workload import Workload
 from ..recording.history import FaultMissed, History
+from ..running.judgement import require_repeatable, require_repeatable_here
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .largest_errors import SCHEDULES, LargestErrors, largest_errors
@@ -23,6 +28,10 @@ SEED: Final = 7
 """Of the simulated world, where none is named."""
 _SHOWN: Final = 3
 """Pieces of evidence of an anomaly that are printed."""
+
+
+_REPEATABLE: Final[deque[tuple[Subject, Workload]]] = deque(maxlen=8)
+"""Whose operators were examined last, and by which input."""
 
 
 @cache
@@ -88,8 +97,11 @@ def simulate(
     `schedule` takes the place of the scenario's own faults; what those are expected to break is left aside, as are
     claims on time. Same scenario, schedule, seed and options: same result.
 
+    Operators are examined as far as that takes a moment. What the subject's code keeps in variables, of modules,
+    classes or functions, is put back at crashes and in the end. `explore` and `run` look further.
+
     Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, InvalidOperator when the
-    user's code fails.
+    user's code fails, or does not give the same every time.
     """
     registry = installed()
     bench = Bench(scenario, registry, seed=seed, options=options)
@@ -98,8 +110,17 @@ def simulate(
     check(planned, bench.cluster.places, registry.faults, registry.oracles)
     check_punctuations(planned)
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
-    history = bench.run(faults, seed)
+    _examined(scenario)
+    history = bench.run_thoroughly(faults, seed)
     return Simulated(faults, seed, bench.judge(history), bench.not_judged, history)
+
+
+def _examined(scenario: Scenario) -> None:
+    """Examine its operators, unless that was done for the schedule before. Raises InvalidOperator."""
+    what = scenario.subject, scenario.workload
+    if not any(all(map(is_, what, known)) for known in _REPEATABLE):
+        require_repeatable_here(scenario)
+        _REPEATABLE.append(what)
 
 
 def largest_error(
@@ -113,11 +134,14 @@ def largest_error(
     """How close failures come to the bounds that a scenario claims, by a search of so many schedules that varies those
     which came closest: `assert largest_error(scenario).ratio > 0.8`. The scenario's own faults are left aside.
 
-    Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, InvalidOperator when the
-    user's code fails.
+    Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, or survives a crash in the
+    simulator alone, InvalidOperator when the user's code fails, or does not give the same every time.
     """
     registry = installed()
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
-    return largest_errors(Bench(scenario, registry, seed=seed, options=options), schedules, kinds=tuple(kinds))
+    bench = Bench(scenario, registry, seed=seed, options=options)
+    require_repeatable(scenario)
+    bench.require_forgetting()
+    return largest_errors(bench, schedules, kinds=tuple(kinds))

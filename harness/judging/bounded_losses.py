@@ -431,10 +431,13 @@ class MeasuredLosses:
 
     # Whether the operator's word can be taken
 
-    def false_distances(self) -> Iterator[FalseDistance]:
-        """What operators say of distances that cannot be so."""
+    def false_distances(self, *, once_more: bool = False) -> Iterator[FalseDistance]:
+        """What operators say of distances that cannot be so. `once_more`: of states alone that they have been asked of
+        before, as one that keeps something of what it was asked says something else by then. Raises InvalidOperator for
+        one that changes what it is given."""
         for slice_id, state in self._states.items():
-            why = state.false_distance([rerun.state for rerun in self._run.reruns.get(slice_id, {}).values()])
+            held = [rerun.state for rerun in self._run.reruns.get(slice_id, {}).values()]
+            why = state.false_of(held) if once_more else state.false_distance(held)
             if why:
                 yield FalseDistance(slice_id, why)
 
@@ -485,10 +488,9 @@ class _State:
         blank = operator.initial_state()
         for one in (*states, self.ideal, blank):
             for other in (self.ideal, blank):
-                if why := self._false(one, other):
-                    return why
-            if why := self._shorter(one, self.ideal, blank):
-                return why
+                self._require_unchanged(one, other)
+        if why := self.false_of(states):
+            return why
         state, process = operator.initial_state(), processor_of(operator, 0)
         furthest, earlier = 0.0, blank
         for number, event in enumerate(self._taken.values()):
@@ -511,6 +513,30 @@ class _State:
             if (far := self.distance(state, blank)) > furthest * (1 + TOLERANCE):
                 return f"{what} brought the state {far:,.6g} from a blank one, and alpha allows {furthest:,.6g}"
         return ""
+
+    def false_of(self, states: Sequence[Any]) -> str:
+        """The same of these states, the ideal one and a blank one."""
+        blank = self.operator.initial_state()
+        for one in (*states, self.ideal, blank):
+            for other in (self.ideal, blank):
+                if why := self._false(one, other):
+                    return why
+            if why := self._shorter(one, self.ideal, blank):
+                return why
+        return ""
+
+    def _require_unchanged(self, *states: Any) -> None:
+        """Raises InvalidOperator where two states are others once the operator was asked how far they are apart."""
+        given = [copied(state) for state in states]
+        self.distance(*given)
+        for state, now in zip(states, given, strict=True):
+            rows, others = rows_of(self.operator, state), rows_of(self.operator, now)
+            key = next(iter(other_keys(rows, others)), None)
+            if key is not None:
+                raise InvalidOperator(
+                    f"operator of {self.slice_id}, divergence(), changes a state that it is given: in {key!r}, "
+                    f"{rows.get(key)!r} became {others.get(key)!r}; change a copy"
+                )
 
     def _shorter(self, one: Any, other: Any, third: Any) -> str:
         """Of three states, no two are further from each other than by way of the third: or else a state that is far off

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from ..core.error_text import described_error
 from ..core.errors import InvalidOperator, InvalidScheme, OwnFailure, StreamproofError
 from ..core.slice_names import operator_of
 from .coordinator import CoordinatorSpec
+from .effects import Input, Receive
 
 if TYPE_CHECKING:
     from .spec import SliceSpec
@@ -39,6 +42,20 @@ def _blame_operator(spec: SliceSpec | CoordinatorSpec, error: Exception) -> None
     raise InvalidOperator(
         f"operator of {spec.slice_id} ({name}), or what it returned: {described_error(error)}"
     ) from error
+
+
+def blame_sender(slice_id: str, given: Input, error: Exception) -> None:
+    """Raises InvalidScheme where a message that has come in does not hold what its kind says: then whoever sent it is
+    to blame for what a slice raises that is made of nothing but streamproof's own."""
+    if not isinstance(given, Receive) or (isinstance(error, StreamproofError) and type(error) is not OwnFailure):
+        return
+    message = given.message
+    try:
+        msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=type(message))
+    except (TypeError, ValueError, OverflowError) as why:
+        raise InvalidScheme(
+            f"{given.neighbour} sent {slice_id} {message!r}, which is no such message: {why}"
+        ) from error
 
 
 class blamed:

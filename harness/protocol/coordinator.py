@@ -38,7 +38,7 @@ from .effects import (
     Timer,
     noted,
 )
-from .messages import Checkpoint, CheckpointId, Flow, Message
+from .messages import Checkpoint, CheckpointId, Flow, Message, identity_of
 
 STARTED = "started"
 """What every coordinator decides first."""
@@ -183,12 +183,14 @@ class CoordinatorMachine:
 
     def _receive(self, member: str, message: Message) -> None:
         if (member, message.incarnation) in self.gone:
-            refused = Refused(self.name, self.incarnation, member, message.incarnation, message.identity)
+            refused = Refused(self.name, self.incarnation, member, message.incarnation, identity_of(member, message))
             self._put_on_record(Note(refused))
             return
         reader = self._readers.get(type(message))
         if reader is None:
-            raise InvalidScheme(f"{self.name} has nothing that takes what {member} sent: {message.identity}")
+            raise InvalidScheme(
+                f"{self.name} has nothing that takes what {member} sent: {identity_of(member, message)}"
+            )
         if message.incarnation not in self.there[member]:
             # It was heard before it was heard of.
             self._meet(member, message.incarnation)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
+from ..core.error_text import described_error
 from ..core.errors import InvalidScheme
 from ..core.slice_names import replica_name
 from ..recording.records import Record
-from .blaming import blame_user
+from .blaming import blame_sender, blame_user
 from .coordinator import CoordinatorSpec
 from .effects import (
     Durable,
@@ -37,7 +38,7 @@ from .effects import (
     Stopped,
     Timer,
 )
-from .messages import Checkpoint, CheckpointId, Items, Message, Open
+from .messages import Checkpoint, CheckpointId, Items, Message, Open, identity_of
 from .spec import SliceSpec
 
 
@@ -153,15 +154,13 @@ class Host:
             elif type(effect) is Note:
                 note(effect.record)
             elif isinstance(effect, SetTimer):
-                world.set_timer(slice_id, effect.timer, effect.delay)
-            elif isinstance(effect, Persist):
-                world.persist(effect.checkpoint)
-            elif isinstance(effect, PersistItems):
-                world.persist(effect.items)
+                world.set_timer(slice_id, effect.timer, _delay(slice_id, effect))
+            elif isinstance(effect, Persist | PersistItems):
+                world.persist(_kept(machine, effect))
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
             elif isinstance(effect, Forget):
-                world.drop_below(slice_id, machine.incarnation, effect.below)
+                world.drop_below(slice_id, machine.incarnation, _below(slice_id, effect))
             elif isinstance(effect, RestartAll):
                 world.restart_all(slice_id, machine.incarnation, effect)
             elif type(effect) is not Pass:
@@ -192,7 +191,7 @@ class Host:
             elif type(effect) is Note:
                 world.note(effect.record)
             elif isinstance(effect, Persist | PersistItems):
-                what = effect.checkpoint if isinstance(effect, Persist) else effect.items
+                what = _kept(machine, effect)
                 if Point.CHECKPOINT_ISSUED in watched:
                     key = str(what.id.number)
                     address = Address(name, number, Point.CHECKPOINT_ISSUED, key, Side.BEFORE, replica)
@@ -200,11 +199,11 @@ class Host:
                         return
                 world.persist(what)
             elif isinstance(effect, SetTimer):
-                world.set_timer(name, effect.timer, effect.delay)
+                world.set_timer(name, effect.timer, _delay(name, effect))
             elif isinstance(effect, Ready):
                 world.ready(name, number)
             elif isinstance(effect, Forget):
-                world.drop_below(name, number, effect.below)
+                world.drop_below(name, number, _below(name, effect))
             elif isinstance(effect, RestartAll):
                 world.restart_all(name, number, effect)
             elif not isinstance(effect, Pass):
@@ -222,7 +221,7 @@ class Host:
         if watched.isdisjoint(_SENDING):
             world.send(name, to, incarnation, message)
             return True
-        key = f"{to}#{incarnation} {message.identity}"
+        key = f"{to}#{incarnation} {identity_of(name, message)}"
         if Point.SEND_ISSUED in watched:
             issued = Address(name, number, Point.SEND_ISSUED, key, Side.BEFORE, replica)
             if not world.arrive(issued, taken):
@@ -242,19 +241,64 @@ def asked(machine: Actor, given: Input) -> list[Effect]:
     """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does."""
     try:
         effects = machine.on(given)
+        found = [effect for effect in effects if _is_own(effect)]
     except Exception as error:
         blame_user(machine.spec, error)
+        blame_sender(machine.spec.slice_id, given, error)
         raise
     own = machine.own
-    if [effect for effect in effects if _is_own(effect)] != own:
-        raise _tampered(machine.spec.slice_id, [effect for effect in effects if _is_own(effect)], own)
+    if found != own:
+        raise _tampered(machine.spec.slice_id, found, own)
     own.clear()
     return effects
 
 
 def _is_own(effect: Effect) -> bool:
-    """Whether it is not for a mechanism, nor for what is put around a slice, to ask for this past the machine."""
-    return type(effect) is Note or (type(effect) is Send and type(effect.message) is Open)
+    """Whether it is not for a mechanism, nor for what is put around a slice, to ask for this past the machine. Raises
+    InvalidScheme for what is sent and no message."""
+    if type(effect) is Send:
+        message = effect.message
+        if type(message) is Open:
+            return True
+        if not isinstance(message, Message):
+            raise InvalidScheme(
+                f"{message!r} is to be sent to {effect.to}, and is no Message of harness.protocol.messages"
+            )
+        return False
+    return type(effect) is Note
+
+
+def _kept(machine: Actor, effect: Persist | PersistItems) -> Checkpoint | Items:
+    """What a store is to keep. Raises InvalidScheme for what is nothing of this incarnation's: it would be restored in
+    the place of what that has kept."""
+    what: object = effect.checkpoint if isinstance(effect, Persist) else effect.items
+    name, number = machine.spec.slice_id, machine.incarnation
+    whole = isinstance(what, Checkpoint | Items) and isinstance(what.id, CheckpointId)
+    if isinstance(what, Checkpoint | Items) and whole and (what.slice, what.id.incarnation) == (name, number):
+        return what
+    raise InvalidScheme(
+        f"{name} cannot have a store keep {what!r}: that is a checkpoint of its incarnation {number}, as snapshot() "
+        "gives one, or Items of it"
+    )
+
+
+def _delay(slice_id: str, effect: SetTimer) -> int:
+    """Raises InvalidScheme for what is none."""
+    delay: object = effect.delay
+    if type(delay) is int and delay >= 0:
+        return delay
+    raise InvalidScheme(
+        f"{slice_id} sets its timer {effect.timer!r} for {delay!r}; that is a whole number of microseconds, 0 or more, "
+        "as in ms(5).micros"
+    )
+
+
+def _below(slice_id: str, effect: Forget) -> int:
+    """Raises InvalidScheme for what is no number of a checkpoint."""
+    below: object = effect.below
+    if type(below) is int:
+        return below
+    raise InvalidScheme(f"{slice_id} lets its store drop checkpoints below {below!r}; that is the number of one")
 
 
 def _tampered(slice_id: str, found: list[Effect], own: list[Effect]) -> InvalidScheme:
@@ -274,6 +318,14 @@ def _tampered(slice_id: str, found: list[Effect], own: list[Effect]) -> InvalidS
     )
 
 
+def _text_of(timer: Timer) -> str:
+    """Raises InvalidScheme where a timer does not say what tells it from others."""
+    try:
+        return str(timer)
+    except Exception as error:
+        raise InvalidScheme(f"the timer {timer!r} has no text: {described_error(error)}") from error
+
+
 def _no_effect(slice_id: str, effect: object) -> InvalidScheme:
     return InvalidScheme(f"{slice_id} asks for {effect!r}, which is no effect; those are in harness.protocol.effects")
 
@@ -283,11 +335,11 @@ def arrival_of(given: Input) -> Arrival | None:
     # By how often they come, and not by pattern, which is slower.
     if type(given) is Receive:
         message = given.message
-        return Point.RECEIVED, f"{given.neighbour}#{message.incarnation} {message.identity}"
+        return Point.RECEIVED, f"{given.neighbour}#{message.incarnation} {identity_of(given.neighbour, message)}"
     if type(given) is Durable:
         return Point.CHECKPOINT_TOLD, str(given.id.number)
     if type(given) is Fire:
-        return Point.TIMER, str(given.timer)
+        return Point.TIMER, _text_of(given.timer)
     match given:
         case Start():
             return Point.STARTED, ""

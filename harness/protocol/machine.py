@@ -66,6 +66,7 @@ from .messages import (
     Silence,
     Tie,
     after,
+    identity_of,
 )
 from .spec import Numbering, SliceSpec
 
@@ -488,13 +489,15 @@ class Machine:
             self._received = None
         else:
             raise InvalidScheme(
-                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}; "
+                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: "
+                f"{identity_of(given.neighbour, given.message)}; "
                 "name it in the readers() of one"
             )
 
     def _refuse(self, neighbour: str, message: Message) -> None:
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.put_on_record(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
+        identity = identity_of(neighbour, message)
+        self.put_on_record(Refused(slice_id, incarnation, neighbour, message.incarnation, identity))
 
     def _follows(self, coordinator: str, message: Message) -> bool:
         """Whether an order comes from the newest incarnation of a coordinator."""

@@ -13,15 +13,18 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import reduce
 from operator import lt, or_
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
+from ..core.error_text import described_error
+from ..core.errors import InvalidScheme
 from ..core.events import Event
 from ..recording.records import Delivered
 
 Tie = tuple[Any, ...]
 """What a mechanism has tied to an event on its way, as plain values."""
+SomeEvents = Annotated[list[Event], msgspec.Meta(min_length=1)]
 PartType = TypeVar("PartType")
 
 
@@ -65,7 +68,7 @@ class Batch(Message, frozen=True, tag="batch", array_like=True, gc=False):
 
     flow = Flow.DOWNSTREAM
 
-    events: list[Event]
+    events: SomeEvents
     ties: list[Tie] | None = None
     """One for each event, where a mechanism ties something to them."""
 
@@ -79,7 +82,7 @@ class Replay(Message, frozen=True, tag="replay", array_like=True, gc=False):
 
     flow = Flow.DOWNSTREAM
 
-    events: list[Event]
+    events: SomeEvents
 
     @property
     def identity(self) -> str:
@@ -219,6 +222,14 @@ class Items(msgspec.Struct, frozen=True):
     """The highest number of an item here."""
     items: list[Any]
     """In the order in which they are to be given back: plain values, or structs, given back as plain values."""
+
+
+def identity_of(sender: str, message: Message) -> str:
+    """Raises InvalidScheme where a message does not say what tells it from others, as a batch of no events."""
+    try:
+        return message.identity
+    except Exception as error:
+        raise InvalidScheme(f"{sender} sends {message!r}, which has no identity: {described_error(error)}") from error
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -135,6 +135,13 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     return Determinism(_differing(topology, beginnings, [*found, *here]), failures[0] if failures else "")
 
 
+def examine_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> str:
+    """Which operator gives what otherwise, as far as that shows in this process, and in a moment; empty when none was
+    seen to."""
+    beginnings = {source: list(events[:EVENTS]) for source, events in offered.items()}
+    return _differing(topology, beginnings, _executed_here(topology.apart(), beginnings))
+
+
 def _executed_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> list[ExecutedSlices]:
     """Twice, with the same operators: what they remember of the first time, they remember of what is replayed."""
     return [execute_slices(topology, offered) for _ in range(2)]

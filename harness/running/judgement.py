@@ -29,7 +29,7 @@ from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance,
 from ..recording.digesting import digested_meanwhile
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History, Remembered
-from .determinism import EVENTS, Determinism, beginning, examine
+from .determinism import EVENTS, Determinism, beginning, examine, examine_here
 from .fed import check_fed
 from .repeating import MakesCluster, why_not_repeated
 
@@ -110,12 +110,23 @@ def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]]
 def require_repeatable(scenario: Scenario) -> None:
     """Raises InvalidOperator, with the operator's name, where runs of a scenario cannot be executed again: then no
     schedule of it can be judged."""
-    subject = scenario.subject
-    workload = replace(scenario.workload, events=min(scenario.workload.events, EVENTS))
-    offered = {source: list(chain.from_iterable(workload.batches(source))) for source in subject.sources}
-    differs = examine_operators(scenario, offered).differs
+    differs = examine_operators(scenario, _offered(scenario)).differs
     if differs:
         raise InvalidOperator(differs)
+
+
+def require_repeatable_here(scenario: Scenario) -> None:
+    """As `require_repeatable`, as far as that shows in this process, and in a moment."""
+    subject = scenario.subject
+    differs = examine_here(subject.topology, _offered(scenario)) if isinstance(subject, SchemeSubject) else ""
+    if differs:
+        raise InvalidOperator(differs)
+
+
+def _offered(scenario: Scenario) -> dict[str, list[Event]]:
+    """As much of the input as is executed again."""
+    workload = replace(scenario.workload, events=min(scenario.workload.events, EVENTS))
+    return {source: list(chain.from_iterable(workload.batches(source))) for source in scenario.subject.sources}
 
 
 _SURE = {Anomaly.STALL}

@@ -13,7 +13,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
-from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
 from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
 from streamproof.harness.core.operators import Operator
@@ -153,6 +153,54 @@ def test_a_divergence_that_lies_is_found_out(make: Callable[[], Operator[dict[st
     (tally,) = verdict.anomalies
     assert tally.anomaly == Anomaly.BOUND_EXCEEDED
     assert any(says in evidence.what for evidence in tally.sample), tally.sample
+
+
+class Subtracting(Totals):
+    """What is left of a state once the other was taken from it."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        for key, total in backup.items():
+            state[key] = state.get(key, 0) - total
+        return float(sum(map(abs, state.values())))
+
+
+class Emptying(Totals):
+    """So any two states become the same."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        state.clear()
+        backup.clear()
+        return 0.0
+
+
+@pytest.mark.parametrize("kind", [Subtracting, Emptying])
+def test_a_divergence_that_changes_the_states_is_no_distance(kind: Callable[[], Operator[dict[str, float]]]) -> None:
+    subject = amnesia(one_total(kind()))
+    history = history_of(Scenario(subject, WORKLOAD, claims=[]), ONE_CRASH)
+    collation = subject.collate(history)
+    with pytest.raises(InvalidOperator, match=r"operator of sum-0, divergence\(\), changes a state .* change a copy"):
+        ORACLE.judge(Case(history, collation, None, virtual_time=True), bounded_error(1e6, 1e6, 1e6))
+    # And no other claim is judged by what is left of them.
+    assert not collation.phantoms.count
+
+
+class Tiring(Totals):
+    """Any two states are the same, once it was asked so often."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._left = most
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        self._left -= 1
+        return super().divergence(state, backup) if self._left >= 0 else 0.0
+
+
+def test_a_divergence_that_says_less_once_it_was_asked_often_is_found_out() -> None:
+    """Also where it does so between its examination and what is measured by it."""
+    for most in range(700, 1_100, 4):
+        verdict = judged(amnesia(one_total(Tiring(most))), bounded_error(2, 1e6, 1e6))
+        assert verdict.status is Status.VIOLATED, most
 
 
 def test_what_the_operator_says_between_two_backups_is_not_asked_for() -> None:

@@ -33,7 +33,7 @@ from ...protocol.manager import (
     NodeLost,
     PlaceSlice,
 )
-from ...protocol.messages import Checkpoint, Items, Message
+from ...protocol.messages import Checkpoint, Items, Message, identity_of
 from ...protocol.outside import Outside
 from ...protocol.placement import Placement
 from ...protocol.progress import COUNTED, Progress
@@ -351,7 +351,7 @@ class SimulatedWorld:
         replica = self.placing.replica(sender, incarnation)
         if Point.SEND_DELIVERED not in self.watched(replica_name(sender, replica)):
             return True
-        key = f"{to}#{receiver} {message.identity}"
+        key = f"{to}#{receiver} {identity_of(sender, message)}"
         address = Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica)
         return self.arrive(node, address, 0) and not node.puts_off(self._deliver, node, link, message)
 

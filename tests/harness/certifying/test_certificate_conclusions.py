@@ -69,6 +69,81 @@ def test_an_effect_that_no_crash_cuts_lets_no_claim_hold_unless_it_is_accepted()
     assert [verdict.status for verdict in found.verdicts] == [VIOLATED, UNKNOWN]
 
 
+@pytest.mark.parametrize(("number", "said"), [(5, "/e (s:1, 1 time)"), (6, "; and 1 more"), (8, "; and 3 more")])
+def test_of_many_effects_that_no_crash_cuts_five_are_named(number: int, said: str) -> None:
+    effects = [Uncut("file", f"/{name}", "s:1", 1) for name in "abcdefgh"[:number]]
+    (reason,) = on_exactly_once(PLAN, ALL_HELD, (), uncut=effects).reasons
+    assert reason.count("file /") == 5
+    assert reason.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("whys", "said"),
+    [
+        ("aabcde", "6 of 9 planned crashes could not be reached: a (× 2); b; c; d; e"),
+        ("bcaadef", "7 of 9 planned crashes could not be reached: a (× 2); b; c; d; e; and 1 more reasons"),
+        ("abcdefg", "7 of 9 planned crashes could not be reached: a; b; c; d; e; and 2 more reasons"),
+    ],
+)
+def test_of_many_reasons_the_five_most_frequent_are_given(whys: str, said: str) -> None:
+    plan = [Planned(crash_at(batch)) for batch in range(9)]
+    missed = [NotReached(line, why) for line, why in zip(plan, whys, strict=False)]
+    reasons = on_exactly_once(plan, [trial(crash_at(batch)) for batch in range(7, 9)], missed).reasons
+    assert reasons[0] == said
+
+
+def test_it_is_said_at_how_many_crashes_it_is_violated() -> None:
+    one, other = (trial(crash_at(n), name=f"kill-{n}", exactly_once=VIOLATED) for n in range(2))
+    assert not on_exactly_once(PLAN, (*ALL_HELD, one), ()).summary.endswith("violate")
+    assert on_exactly_once(PLAN, (*ALL_HELD, one, other), ()).summary.endswith("; 2 of 3 planned crashes violate")
+    # So do crash states, beside a kill; what shared a run with another does not say which of them it was.
+    state = trial(crash_at(2), how=How.CRASH_STATE, name="odd", exactly_once=VIOLATED)
+    assert on_exactly_once(PLAN, (*ALL_HELD, one, state), ()).summary.endswith("; 2 of 3 planned crashes violate")
+    shared = [trial(crash_at(n), name="shared", exactly_once=VIOLATED) for n in (1, 2)]
+    assert not on_exactly_once(PLAN, (*ALL_HELD, one, *shared), ()).summary.endswith("violate")
+
+
+def test_of_schedules_as_small_and_as_clear_the_one_tried_most_often_is_shown() -> None:
+    once = [trial(crash_at(0), name="once", exactly_once=VIOLATED)]
+    thrice = [trial(crash_at(1), name=f"thrice-{n}", exactly_once=VIOLATED) for n in range(3)]
+    assert on_exactly_once(PLAN, (*once, *thrice), ()).shown_by == "runs/thrice-0"
+    at_times = [trial(crash_at(2), name=f"at-times-{n}", exactly_once=VIOLATED if n else HOLDS) for n in range(4)]
+    assert on_exactly_once(PLAN, (*once, *at_times), ()).shown_by == "runs/once", "each time, and not three of four"
+    missed = [
+        msgspec.structs.replace(trial(crash_at(1), name=f"missed-{n}", exactly_once=UNKNOWN), missed=True)
+        for n in range(2)
+    ]
+    found = on_exactly_once(PLAN, (*once, *thrice, *missed), ())
+    assert (found.violated, found.repeats) == (3, 3), "at a smaller input there may be no such point"
+
+
+def test_what_several_crash_states_show_is_told_by_one_of_them() -> None:
+    odd = [trial(crash_at(n), how=How.CRASH_STATE, name=f"odd-{n}", exactly_once=VIOLATED) for n in (0, 2)]
+    (reason,) = on_exactly_once(PLAN, (*ALL_HELD, *odd), ()).reasons
+    assert "batch 0 to the commit log, and in 1 more), not confirmed by a kill" in reason
+    (reason,) = on_exactly_once(PLAN, (*ALL_HELD, *odd, trial(crash_at(1), name="kill")), ()).reasons
+    assert reason.endswith("no kill was tried there")
+    odd.append(trial(crash_at(1), how=How.CRASH_STATE, name="odd-1", exactly_once=VIOLATED))
+    (reason,) = on_exactly_once(PLAN, (*ALL_HELD, *odd), ()).reasons
+    assert "batch 0 to the commit log, and in 2 more), not confirmed by a kill" in reason
+
+
+def test_trials_that_struck_nothing_are_counted_beside_those_that_passed() -> None:
+    missed = [
+        msgspec.structs.replace(trial(crash_at(1), name=f"missed-{n}", exactly_once=UNKNOWN), missed=True)
+        for n in range(2)
+    ]
+    verdict = on_exactly_once(PLAN, (*ALL_HELD, trial(crash_at(1), name="kill"), *missed), ())
+    assert verdict.summary == (
+        "all 3 planned crashes passed: 3 crash states, 1 real kill; 2 more trials struck nothing"
+    )
+
+
+def test_crash_states_from_which_it_was_recovered_together_are_counted_so() -> None:
+    together = [trial(crash_at(n), how=How.CRASH_STATE, name="together" if n else "alone") for n in range(3)]
+    assert on_exactly_once(PLAN, together, ()).summary == "all 3 planned crashes passed: 3 crash states in 2 recoveries"
+
+
 def test_a_kill_that_violates_and_its_repeats() -> None:
     kills = [trial(crash_at(2), name=f"kill-{n}", exactly_once=VIOLATED if n else HOLDS) for n in range(4)]
     found = conclude(CLAIMS, PLAN, (*ALL_HELD, *kills), ())
@@ -438,10 +513,11 @@ def test_only_the_drawn_kills_count() -> None:
 
 
 def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
-    bound = conclude(CLAIMS, PLAN, kills(violated=1, unknown=1), (), draw=DRAW).bounds[0]
-    worst = conclude(CLAIMS, PLAN, kills(violated=2), (), draw=DRAW).bounds[0]
-    best = conclude(CLAIMS, PLAN, kills(violated=1), (), draw=DRAW).bounds[0]
-    assert (bound.upper, bound.lower) == (worst.upper, best.lower)
+    for unknown in (1, 2):
+        bound = conclude(CLAIMS, PLAN, kills(violated=1, unknown=unknown), (), draw=DRAW).bounds[0]
+        worst = conclude(CLAIMS, PLAN, kills(violated=1 + unknown), (), draw=DRAW).bounds[0]
+        best = conclude(CLAIMS, PLAN, kills(violated=1), (), draw=DRAW).bounds[0]
+        assert (bound.upper, bound.lower) == (worst.upper, best.lower)
 
 
 @pytest.mark.parametrize(
@@ -453,6 +529,11 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
         (
             DRAW,
             [*kills(4), trial(PLAN[DRAW.drawn[4]].crash, how=How.CRASH_STATE, sampled=True)],
+            "the sample has trials that are not one real kill each",
+        ),
+        (
+            DRAW,
+            [*kills(4), trial(PLAN[DRAW.drawn[4]].crash, crash_at(1), sampled=True)],
             "the sample has trials that are not one real kill each",
         ),
         (KillSample("all", (0, 1, 2), 5, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),

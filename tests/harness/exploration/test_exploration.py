@@ -38,7 +38,7 @@ from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import recovers_within
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.core.topology import Role
+from streamproof.harness.core.topology import Role, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached
@@ -773,9 +773,24 @@ def test_what_was_repaired_survives(file: Path) -> None:
     assert_survives(altered(file, origin=None), scenario=repaired())
 
 
-def repaired() -> Scenario:
+def test_a_repair_that_keeps_something_in_an_operator_is_not_said_to_survive(file: Path) -> None:
+    class Numbering(Trace):
+        def __init__(self) -> None:
+            self.made = 0
+
+        def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+            self.made += 1
+            return ((event.key, self.made),)
+
+    topology = trace()
+    numbering = replace(topology, stages={**topology.stages, "trace": Stage(Numbering(), 2)})
+    with pytest.raises(InvalidOperator, match=r"Numbering.* does not give the same every time"):
+        assert_survives(altered(file, origin=None), scenario=repaired(numbering))
+
+
+def repaired(topology: Topology | None = None) -> Scenario:
     """What the mutant is without its mutation."""
-    subject = passive_replication(trace(), checkpoint_every=events(20))
+    subject = passive_replication(topology or trace(), checkpoint_every=events(20))
     return Scenario(subject, numbered(events=500))
 
 

@@ -27,17 +27,29 @@ from streamproof.harness.core.errors import (
     UsersCodeFailed,
 )
 from streamproof.harness.core.events import Event
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.coordinator import Coordinating, Coordinator, CoordinatorMachine
-from streamproof.harness.protocol.effects import Durable, Effect, Input, Note, Persist, Send, Start, Timer
+from streamproof.harness.protocol.effects import (
+    Durable,
+    Effect,
+    Forget,
+    Input,
+    Note,
+    Persist,
+    PersistItems,
+    Send,
+    SetTimer,
+    Start,
+    Timer,
+)
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
-from streamproof.harness.protocol.messages import Acknowledge, Flow, Message, Open
+from streamproof.harness.protocol.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Flow, Message, Open
 from streamproof.harness.protocol.operator import STATE
 from streamproof.harness.protocol.stores import CheckpointStore
 from streamproof.harness.recording.records import (
@@ -762,3 +774,138 @@ def test_no_mechanism_opens_a_channel_from_who_is_not_active() -> None:
 
     with pytest.raises(InvalidScheme, match=r"from incarnation 99 of .*, which is not active"):
         ran(made_of(Wrong(Guesses)))
+
+
+@pytest.mark.parametrize(
+    ("upto", "said"),
+    [(None, "Expected `int`, got `None`"), ("12", "Expected `int`, got `str`"), (object(), "object is unsupported")],
+    ids=["None", "a text", "an object"],
+)
+def test_what_is_no_message_is_the_mistake_of_who_sends_it(upto: Any, said: str) -> None:
+    class Acknowledges(AtWork):
+        def took(self, *given: Any) -> None:
+            for up in self.machine.inputs:
+                self.machine.acknowledge(up, upto)
+
+    with pytest.raises(InvalidScheme, match=r"sent .*-0 Acknowledge\(.*\), which is no such message: ") as raised:
+        ran(made_of(Wrong(Acknowledges), role=Role.SINK))
+    assert said in str(raised.value)
+
+
+def test_a_batch_of_nothing_is_no_message() -> None:
+    class Empties(AtWork):
+        def emitted(self) -> None:
+            self.machine.effects = [self._emptied(effect) for effect in self.machine.effects]
+
+        def _emptied(self, effect: Effect) -> Effect:
+            if isinstance(effect, Send) and isinstance(effect.message, Batch):
+                return Send(effect.to, effect.incarnation, Batch(effect.message.incarnation, []))
+            return effect
+
+    subject = made_of(Wrong(Empties), role=Role.SOURCE)
+    with pytest.raises(
+        InvalidScheme, match=r"source-0 sent relay-0 Batch\(.*\), which is no such message: .*length >= 1"
+    ):
+        run_in_memory(replace(scenario(subject), faults=()), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    # Where crash points are watched, each has to have a name.
+    with pytest.raises(InvalidScheme, match=r"source-0 sends Batch\(.*\), which has no identity: IndexError"):
+        ran(subject)
+
+
+def test_what_a_slice_of_ours_raises_at_a_whole_message_stays_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: _OutputLog, to: str, upto: int) -> None:
+        raise LookupError("ours")
+
+    monkeypatch.setattr(_OutputLog, "trim", fails)
+    with pytest.raises(LookupError, match="ours"):
+        ran(made_of())
+
+
+class Nameless(Message, frozen=True, tag="nameless", array_like=True, gc=False):
+    flow = Flow.DOWNSTREAM
+
+    @property
+    def identity(self) -> str:
+        raise LookupError("who am I?")
+
+
+class Untold(Timer, frozen=True, gc=False):
+    def __str__(self) -> str:
+        raise LookupError("what am I?")
+
+
+def _whole(machine: Any) -> Checkpoint:
+    return Checkpoint(machine.spec.slice_id, CheckpointId(machine.incarnation, 1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda machine: Persist(None), r"cannot have a store keep None: that is a checkpoint"),
+        (lambda machine: Persist(_whole(machine).id), r"cannot have a store keep CheckpointId"),
+        (lambda machine: Persist(replaced(_whole(machine), id=None)), r"cannot have a store keep Checkpoint\("),
+        (
+            lambda machine: Persist(replaced(_whole(machine), slice="nobody-0")),
+            r"cannot have a store keep Checkpoint\(",
+        ),
+        (lambda machine: Persist(replaced(_whole(machine), id=CheckpointId(9, 1))), r"checkpoint of its incarnation 1"),
+        (lambda machine: PersistItems(None), r"cannot have a store keep None"),
+        (lambda machine: SetTimer(Ring(), ms(5)), r"sets its timer Ring\(\) for Duration.*as in ms\(5\)\.micros"),
+        (lambda machine: SetTimer(Ring(), 0.5), r"sets its timer Ring\(\) for 0\.5"),
+        (lambda machine: SetTimer(Ring(), -1), r"sets its timer Ring\(\) for -1"),
+        (lambda machine: SetTimer(Untold(), 1), r"the timer Untold\(\) has no text: LookupError: what am I\?"),
+        (lambda machine: Forget(None), r"drop checkpoints below None"),
+        (lambda machine: Send("sink-0", 1, "hello"), r"'hello' is to be sent to sink-0, and is no Message"),
+        (lambda machine: Send("sink-0", 1, Nameless(1)), r"sends Nameless\(.*\), which has no identity: LookupError"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_an_effect_cannot_hold_is_refused_when_it_is_asked_for(asked: Callable[[Any], Effect], said: str) -> None:
+    class Asks(AtWork):
+        def timers(self) -> Mapping[type[Timer], Callable[[Any], None]]:
+            return {Ring: self._rung, Untold: self._rung}
+
+        def _rung(self, timer: Timer) -> None:
+            """Nothing comes of it."""
+
+        def took(self, *given: Any) -> None:
+            if self.machine.spec.slice_id == "relay-0":
+                self.machine.effects.append(asked(self.machine))
+
+    with pytest.raises(InvalidScheme, match=said):
+        ran(made_of(Wrong(Asks)))
+
+
+def test_who_takes_all_effects_away_is_named() -> None:
+    class Clears(AtWork):
+        def took(self, *given: Any) -> None:
+            self.machine.effects = None  # type: ignore[assignment]
+
+    with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: "):
+        ran(made_of(Wrong(Clears)))
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_message_that_nobody_reads_and_that_has_no_name_is_refused(watched: bool) -> None:
+    @dataclass(frozen=True)
+    class Says(Mechanism):
+        messages = (Nameless,)
+
+        def attach(self, machine: Any) -> AtWork:
+            return SaysNothing(machine)
+
+    class SaysNothing(AtWork):
+        def emitted(self) -> None:
+            for to, outputs in self.machine.outputs.items():
+                for receiver in outputs.listeners:
+                    self.machine.send(to, receiver, Nameless(self.machine.incarnation))
+
+    planned = scenario(made_of(Says()))
+    with pytest.raises(InvalidScheme, match=r"sends Nameless\(.*\), which has no identity: LookupError: who am I\?"):
+        run_in_memory(
+            planned if watched else replace(planned, faults=()),
+            SimulatedCluster(),
+            KINDS,
+            Registry().oracles,
+            seed=1,
+        )

@@ -1,0 +1,198 @@
+"""One schedule that is simulated is judged by no more than a run that was kept: not by what operators keep outside of
+their states, nor by what survives a crash in the simulator alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
+from streamproof.harness.core.events import Event
+from streamproof.harness.core.guarantees import exactly_once_output
+from streamproof.harness.core.operators import Operator
+from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.topology import Edge, Role, Stage, Topology
+from streamproof.harness.exploration.simulating import largest_error, simulate
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.effects import Durable, Persist
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, Tie
+from streamproof.harness.protocol.sink import SinkSlice
+from streamproof.harness.protocol.spec import Setup
+from streamproof.harness.recording.records import CheckpointDurable
+from streamproof.reference_impls.approximate import approximate
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.totals import Totals, one_total
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered, ones
+
+
+class Numbering(Operator[dict[str, int]]):
+    """Numbers what it makes by what it keeps in itself."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def initial_state(self) -> dict[str, int]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, int]) -> list[tuple[str, int]]:
+        self.made += 1
+        state[event.key] = state.get(event.key, 0) + 1
+        return [(event.key, self.made)]
+
+
+class Knowing(Numbering):
+    """Takes nothing twice that it was given before, whoever it was then."""
+
+    def __init__(self) -> None:
+        self.known: set[tuple[str, int]] = set()
+
+    def process(self, event: Event, state: dict[str, int]) -> list[tuple[str, int]]:
+        if (event.source, event.seq) in self.known:
+            return []
+        self.known.add((event.source, event.seq))
+        state[event.key] = state.get(event.key, 0) + 1
+        return [(event.key, state[event.key])]
+
+
+def of_one(operator: Operator[Any]) -> Topology:
+    return Topology("one", {"count": Stage(operator)}, (Edge("source", "count"), Edge("count", "sink")))
+
+
+def crashed(subject: SchemeSubject) -> Scenario:
+    (first, *_) = subject.actors
+    return Scenario(subject, numbered(events=120, batch=10), [crash(first).after(events(70))])
+
+
+@pytest.mark.parametrize("kind", [Numbering, Knowing])
+def test_what_rests_on_operators_that_do_not_give_the_same_twice_is_not_judged(kind: type[Operator[Any]]) -> None:
+    subject = passive_replication(of_one(kind()), checkpoint_every=events(20), sink_filter=True)
+    with pytest.raises(InvalidOperator, match=rf"'count' \({kind.__name__}\) does not give the same every time"):
+        simulate(crashed(subject))
+
+
+class NumberedTotals(Totals):
+    """Moves its state by what it keeps in itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = 0
+
+    def process(self, event: Event, state: dict[str, int]) -> list[tuple[str, int]]:
+        self.made += 1
+        return [(event.key, self.made), *super().process(event, state)]
+
+
+def test_no_largest_error_is_sought_of_operators_that_do_not_give_the_same_twice() -> None:
+    subject = approximate(one_total(NumberedTotals()), theta=8, l=4, gamma=8)
+    with pytest.raises(InvalidOperator, match="does not give the same every time"):
+        largest_error(Scenario(subject, ones(keys=6, events=32, batch=4)), 1)
+
+
+@dataclass(frozen=True)
+class KnowingSink(Mechanism):
+    """A sink on a node, which delivers at once, and passes over what it knows that it has delivered."""
+
+    @property
+    def in_fault_domain(self) -> bool:
+        return True
+
+    def attach(self, machine: Any) -> AtWork:
+        return _KnowingSink(machine)
+
+
+class _KnowingSink(AtWork):
+    machine: SinkSlice
+    part = "delivered"
+
+    def __init__(self, machine: Any) -> None:
+        super().__init__(machine)
+        self._delivered: list[tuple[str, int]] = []
+        self._pending: CheckpointId | None = None
+
+    def save(self) -> list[tuple[str, int]]:
+        return self._delivered  # It goes on changing.
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        self._delivered = [(source, seq) for source, seq in checkpoint.parts[self.part]]
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        return [event for event in events if (event.source, event.seq) not in self._delivered]
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self._delivered += [(event.source, event.seq) for event in events]
+        if self._pending is None:
+            checkpoint = self.machine.snapshot()
+            self._pending = checkpoint.id
+            self.machine.effects.append(Persist(checkpoint))
+
+    def durable(self, given: Durable) -> None:
+        self._pending = None
+        self.machine.note(CheckpointDurable(self.machine.spec.slice_id, given.id.incarnation, given.id.number))
+
+
+def test_a_checkpoint_holds_no_more_than_was_written() -> None:
+    """In the memory of one process what was saved goes on changing, which no disk does."""
+    base = passive_replication(trace(), checkpoint_every=events(20))
+    subject = replace(base, setups={**base.setups, Role.SINK: Setup((KnowingSink(),))})
+    scenario = Scenario(subject, numbered(events=120, batch=10), claims=[exactly_once_output()])
+    assert simulate(scenario, [crash("sink-0").after(ms(12))]).violated
+
+
+class _Unwritable(AtWork):
+    part = "own"
+
+    def save(self) -> Any:
+        return object()
+
+
+@dataclass(frozen=True)
+class Unwritable(Mechanism):
+    def attach(self, machine: Any) -> AtWork:
+        return _Unwritable(machine)
+
+
+def test_a_checkpoint_that_no_disk_takes_is_refused() -> None:
+    base = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    operators = base.setups[Role.OPERATOR]
+    setup = replace(operators, mechanisms=(*operators.mechanisms, Unwritable()))
+    with pytest.raises(InvalidScenario, match="a checkpoint of relay-0 cannot be written"):
+        simulate(crashed(replace(base, setups={**base.setups, Role.OPERATOR: setup})))
+
+
+_TAKEN: dict[str, list[int]] = {}
+
+
+class _Outside(AtWork):
+    """Drops what was taken before, by numbers that it keeps in a variable of this module."""
+
+    def __init__(self, machine: Any) -> None:
+        super().__init__(machine)
+        self._taken = _TAKEN.setdefault(machine.spec.slice_id, [])
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        return [event for event in events if event.seq not in self._taken]
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self._taken += [event.seq for event in events]
+
+
+@dataclass(frozen=True)
+class Outside(Mechanism):
+    def attach(self, machine: Any) -> AtWork:
+        return _Outside(machine)
+
+
+def test_a_crash_takes_what_is_kept_in_variables() -> None:
+    """And so does the end of a run: who has forgotten what was taken, takes it again; who has not, loses it."""
+    base = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    operators = base.setups[Role.OPERATOR]
+    setup = replace(operators, mechanisms=(Outside(), *operators.mechanisms))
+    subject = replace(base, setups={**base.setups, Role.OPERATOR: setup})
+    assert [simulate(crashed(subject)).holds for _ in range(2)] == [True, True]
