@@ -32,8 +32,8 @@ class _Counting(Operator[Counts]):
         return _apart(state.keys() | backup.keys(), state, backup)
 
     def delta(self, state: Counts, backup: Counts) -> Value:
-        words = {word for word, _ in state.items() ^ backup.items()}
-        return [[word, state.get(word)] for word in sorted(words)]
+        changed: list[tuple[str, int | None]] = [one for one in state.items() if backup.get(one[0]) != one[1]]
+        return changed + [(word, None) for word in backup if word not in state]
 
     def apply_delta(self, backup: Counts, changes: Value) -> Counts:
         for word, count in changes:

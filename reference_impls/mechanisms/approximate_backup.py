@@ -49,6 +49,9 @@ from .thresholds import Failures, Thresholds
 PART = "approximate"
 _WHOLE_EVERY = 16
 """So many partial backups at most follow a whole one."""
+_FEW = 16
+"""A backup is made before theta is reached where so many times as many items as still fit have been processed since the
+last one."""
 _MEASURED_EVERY = 1_000
 """After so many items it is measured how far the state is, though it could be further by alpha."""
 
@@ -251,6 +254,8 @@ class ApproximateBackups(AtWork):
         self.foreseen: tuple[int, dict[int, float]] = (0, {})
         """The number of an item that waits; and by how much it and those after it, so many in all, move it at most."""
         self.issued: _Issued | None = None
+        self.state_is_due = False
+        """Theta has nearly been reached: what waits is processed once there is a backup."""
         self.saving: set[CheckpointId] = set()
         self.partials = 0
         """Since the last whole backup."""
@@ -456,16 +461,13 @@ class ApproximateBackups(AtWork):
             self.issue()
         elif head.precious or self._too_little() or self.failures.is_beyond(head.events[0].time):
             self.save_all()
-        elif self._state_is_due():
+        elif self.state_is_due or not self._as_far_as_theta(1):
             self.issue()
         return 0
 
     def _too_little(self) -> bool:
         """Whether not one item is allowed that is not backed up, whatever is done."""
         return self.allowed.gamma < self.beta or (self.stateful and self.allowed.theta < self.alpha)
-
-    def _state_is_due(self) -> bool:
-        return self.stateful and not self._as_far_as_theta(1)
 
     def _steps(self, enough: float) -> float:
         """How many items more may move the state, each by alpha; exactly, where they are no more than that."""
@@ -517,6 +519,7 @@ class ApproximateBackups(AtWork):
 
     def _allowance(self) -> int:
         """How many of the items that wait may be taken."""
+        self.state_is_due = False
         if not self.pending:
             return NO_LIMIT
         beta, limit = self.beta, self.allowed.gamma
@@ -531,7 +534,11 @@ class ApproximateBackups(AtWork):
             return 0 if self._to_be_covered() else self._first_of_them(made, safe=True)
         if head.precious or exact or self.owed > self.covered:
             return 0
-        return self._as_far_as_theta(self._first_of_them(made, safe=False))
+        count = self._first_of_them(made, safe=False)
+        fits = self._as_far_as_theta(count)
+        # To look for the last that fit costs more than to make backups a little more often.
+        self.state_is_due = fits < count and self.issued is None and fits * _FEW <= self.done - self.covered
+        return 0 if self.state_is_due else fits
 
     def _can_make(self, limit: float) -> int:
         """Of how many items the outputs may go out, where so many may be unacknowledged."""
