@@ -23,6 +23,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -105,15 +106,17 @@ class Sketch(Operator[Sketched]):
         return []
 
     def alpha_of_all(self, events: Sequence[Event]) -> float:
-        sizes: dict[str, int] = {}
-        for flow, size in [event.value for event in events]:
-            sizes[flow] = sizes.get(flow, 0) + size
-        sizes.pop(END, None)
-        where = [place for flow in sizes for place in places(flow, self._rows, self._width, self._salt)]
-        if not where:
-            return 0.0
+        packets = [event.value for event in events if event.value[0] != END]
+        where = self._places_of([flow for flow, _ in packets])
         # More exact than float64 is below 2^53 nothing has to be.
-        return float(np.bincount(where, np.repeat(list(sizes.values()), self._rows)).max())
+        sizes = np.repeat([size for _, size in packets], self._rows)
+        return float(np.bincount(where, sizes).max(initial=0))
+
+    def _places_of(self, flows: Sequence[str]) -> Counters:
+        """The counters of all of these, one flow after the other."""
+        rows, width, salt = self._rows, self._width, self._salt
+        found = chain.from_iterable([places(flow, rows, width, salt) for flow in flows])
+        return np.fromiter(found, np.int64, len(flows) * rows)
 
     def divergence(self, state: Sketched, backup: Sketched) -> float:
         return float(np.abs(state.counters - backup.counters).max())
@@ -124,9 +127,11 @@ class Sketch(Operator[Sketched]):
         return max(before, _apart(self._places(event.value[0]), state, backup))
 
     def divergence_after_all(self, events: Sequence[Event], state: Sketched, backup: Sketched, before: float) -> float:
-        flows = {event.value[0] for event in events} - {END}
-        where = [place for flow in flows for place in places(flow, self._rows, self._width, self._salt)]
-        return max(before, _apart(where, state, backup)) if where else before
+        # To compare all counters is cheaper than to look for those of more than a few packets.
+        if len(events) * _AS_MANY_COUNTERS >= len(state.counters):
+            return self.divergence(state, backup)
+        where = self._places_of([event.value[0] for event in events if event.value[0] != END])
+        return max(before, _apart(where, state, backup)) if len(where) else before
 
     def delta(self, state: Sketched, backup: Sketched) -> Value:
         return [
@@ -158,7 +163,11 @@ class Sketch(Operator[Sketched]):
         return {"counters": encoded(state.counters)}
 
 
-def _apart(where: list[int], state: Sketched, backup: Sketched) -> float:
+_AS_MANY_COUNTERS = 200
+"""Are compared in the time in which those of one packet are found."""
+
+
+def _apart(where: list[int] | Counters, state: Sketched, backup: Sketched) -> float:
     """By how much those of the counters differ that differ most."""
     return float(np.abs(state.counters[where] - backup.counters[where]).max())
 

@@ -7,7 +7,9 @@ back, and one event moves the divergence by no more than one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from itertools import repeat
+from operator import sub
 
 from ..harness.core.errors import InvalidOperator
 from ..harness.core.events import Event, Output, Value
@@ -30,8 +32,8 @@ class _Counting(Operator[Counts]):
         return _apart(state.keys() | backup.keys(), state, backup)
 
     def delta(self, state: Counts, backup: Counts) -> Value:
-        words = [word for word in state.keys() | backup.keys() if state.get(word) != backup.get(word)]
-        return [[word, state.get(word)] for word in sorted(words)]
+        changed: list[tuple[str, int | None]] = [one for one in state.items() if backup.get(one[0]) != one[1]]
+        return changed + [(word, None) for word in backup if word not in state]
 
     def apply_delta(self, backup: Counts, changes: Value) -> Counts:
         for word, count in changes:
@@ -42,9 +44,10 @@ class _Counting(Operator[Counts]):
         return backup
 
 
-def _apart(words: Iterable[str], state: Counts, backup: Counts) -> float:
+def _apart(words: Collection[str], state: Counts, backup: Counts) -> float:
     """By how much the word differs in which two differ most."""
-    return max([abs(state.get(word, 0) - backup.get(word, 0)) for word in words], default=0)
+    counts, before = (map(one.get, words, repeat(0)) for one in (state, backup))
+    return max(map(abs, map(sub, counts, before)), default=0)
 
 
 class PartialCount(_Counting):

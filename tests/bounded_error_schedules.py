@@ -208,6 +208,8 @@ class Found:
     """Schedules in which something struck, and all that struck bit."""
     largest: list[tuple[float, str]] = field(default_factory=list)
     """Error / bound, with what it was."""
+    largest_of: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """The same, of each case the largest."""
     told: list[str] = field(default_factory=list)
     """Of each that breaks the claim."""
 
@@ -221,6 +223,8 @@ class Found:
         self.cases += other.cases
         self.bit += other.bit
         self.largest = sorted([*self.largest, *other.largest], reverse=True)[:LARGEST_KEPT]
+        for name, one in other.largest_of.items():
+            self.largest_of[name] = max(one, self.largest_of.get(name, one))
         self.told += other.told
 
     def __str__(self) -> str:
@@ -239,6 +243,8 @@ class Found:
             yield f"{count:,} UNKNOWN: {reason}"
         for ratio, what in self.largest:
             yield f"error / bound {ratio:.3f}: {what}"
+        for name, (ratio, what) in sorted(self.largest_of.items()):
+            yield f"largest error / bound of {name}: {ratio:.3f}, {what}"
 
 
 def _histogram(counts: Counter[int]) -> str:
@@ -271,7 +277,9 @@ def tried_one(seed: int) -> Found:
         found.told.append("\n".join(_told(seed, draw, run, verdict)))
     elif verdict.measured:
         most = max(verdict.measured, key=lambda one: one.ratio)
-        found.largest.append((most.ratio, f"seed {seed}, {draw.settings}: {most}"))
+        largest = most.ratio, f"seed {seed}, {draw.settings}: {most}"
+        found.largest.append(largest)
+        found.largest_of[draw.settings.name] = largest
     return found
 
 

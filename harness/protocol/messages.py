@@ -243,7 +243,7 @@ def decoder(kinds: Iterable[type[Message]] = ()) -> msgspec.msgpack.Decoder[Mess
 
 def after(events: Sequence[Event], seq: int) -> list[Event]:
     """The events whose number is above `seq` and above all that came before them: what a high-water mark lets pass."""
-    if events and events[0].seq > seq and _rises(events):
+    if events and events[0].seq > seq and rises(events):
         return list(events)
     passed: list[Event] = []
     for event in events:
@@ -253,6 +253,7 @@ def after(events: Sequence[Event], seq: int) -> list[Event]:
     return passed
 
 
-def _rises(events: Sequence[Event]) -> bool:
+def rises(events: Sequence[Event]) -> bool:
+    """Whether each has a higher number than the one before it."""
     numbers = [event.seq for event in events]
     return all(map(lt, numbers, numbers[1:]))

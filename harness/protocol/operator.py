@@ -381,10 +381,12 @@ class OperatorSlice(Machine):
         event = events[0]
         try:
             for event in events:
-                for index, (key, value) in enumerate(process(event, state)):
-                    if index >= fan_out:
+                left = fan_out
+                for key, value in process(event, state):
+                    if not left:
                         raise self._too_many()
-                    seq = seq + 1 if index else spec.derived(place, event.seq, fan_out)
+                    seq = spec.derived(place, event.seq, fan_out) if left == fan_out else seq + 1
+                    left -= 1
                     if type(value) not in PLAIN:
                         value = carried(value)
                     output = Event(name, seq, key, value, event.time)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from math import inf
 from operator import itemgetter
@@ -49,6 +49,9 @@ from .thresholds import Failures, Thresholds
 PART = "approximate"
 _WHOLE_EVERY = 16
 """So many partial backups at most follow a whole one."""
+_FEW = 16
+"""A backup is made before theta is reached where so many times as many items as still fit have been processed since the
+last one."""
 _MEASURED_EVERY = 1_000
 """After so many items it is measured how far the state is, though it could be further by alpha."""
 
@@ -150,6 +153,38 @@ class _Arrived:
     """Of each; 0: it is known already."""
 
 
+@dataclass(slots=True)
+class _Heard:
+    """What a slice has heard on a channel, and not acknowledged."""
+
+    upstream: str
+    place: int
+    fed_back: bool
+    """Feedback comes on it."""
+    events: int = 0
+    """How many that is, or a few more."""
+    due: bool = False
+    """The sender is to hear of it."""
+    processed: dict[int, int] = field(default_factory=dict)
+    """The number of the last that was processed as it came, by the incarnation that sent it."""
+    arrived: deque[_Arrived] = field(default_factory=deque)
+    """What came after that."""
+
+    def is_processed(self) -> None:
+        """All of it has been."""
+        for one in self.arrived:
+            self.processed[one.sender] = one.events[-1].seq
+        self.arrived.clear()
+
+
+class _JustCame(msgspec.Struct, gc=False):
+    """What came in last, where nothing waited: it may be processed as it came, and never wait."""
+
+    heard: _Heard
+    sender: int
+    events: list[Event]
+
+
 @dataclass(frozen=True)
 class _Issued:
     """A backup of the state that is not durable yet."""
@@ -183,9 +218,15 @@ class ApproximateBackups(AtWork):
         self.stateful = machine.state is not None
         self.partial = settings.partial and self.stateful and backs_up_partly(self.operator)
         topology = spec.topology
-        self.fed_back = frozenset(up for up in spec.upstream if topology.leads_back(up, spec.slice_id))
-        """Whence feedback comes."""
         self.punctuated = punctuated(self.operator)
+        self.heard = [
+            _Heard(up, place, topology.leads_back(up, spec.slice_id)) for place, up in enumerate(spec.upstream)
+        ]
+        """By the place of the channel."""
+        self.just_came: _JustCame | None = None
+        self.free = 0
+        """So many items may be processed as they come, whatever they are: if each moves the state by alpha, and makes
+        beta outputs, no threshold is passed. It is counted anew when it is used up, or when anything has waited."""
         self.numbers = NumbersSeen(machine)
         self.allowed = self.thresholds.after(0)
         """What is in force."""
@@ -208,21 +249,19 @@ class ApproximateBackups(AtWork):
         """Processed since."""
         self.moved = 0.0
         """By how much these have moved it at most."""
+        self.by_alpha = 0
+        """Of how many of them that is known by alpha alone."""
         self.foreseen: tuple[int, dict[int, float]] = (0, {})
         """The number of an item that waits; and by how much it and those after it, so many in all, move it at most."""
         self.issued: _Issued | None = None
+        self.state_is_due = False
+        """Theta has nearly been reached: what waits is processed once there is a backup."""
         self.saving: set[CheckpointId] = set()
         self.partials = 0
         """Since the last whole backup."""
         self.replay: list[Saved] = []
         self.restored_from = 1
         """The incarnation that made what is durable."""
-        self.arrived: dict[str, deque[_Arrived]] = {up: deque() for up in machine.inputs}
-        """Upstream slice -> what is not acknowledged."""
-        self.unheard = dict.fromkeys(machine.inputs, 0)
-        """How many events that is, or a few more."""
-        self.due: set[str] = set()
-        """Upstream slices that are to hear of it."""
         self.together = AcknowledgedTogether(
             machine.spec.topology, settings.acknowledge_every.count, settings.thresholds
         )
@@ -243,41 +282,58 @@ class ApproximateBackups(AtWork):
         self.numbers.settle(self.machine.inputs[peer].place, message.incarnation, message.upto)
 
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
-        up, sender = self.machine.spec.upstream[channel.place], channel.sender
+        if self.just_came is not None:
+            self.let_wait()
+        heard, sender = self.heard[channel.place], channel.sender
         fresh = self.numbers.unseen(channel, events)
+        heard.events += len(events)
+        if heard.events >= self.together.of(heard.upstream, sender):
+            heard.due = True
+        if fresh is events and not self.pending and not self._any_precious(heard, events):
+            # As nearly always.
+            self.just_came = _JustCame(heard, sender, events)
+        else:
+            self._queue(heard, sender, events, fresh)
+        return fresh
+
+    def let_wait(self) -> None:
+        """What came in last is not processed as it came."""
+        came, self.just_came = self.just_came, None
+        if came is not None:
+            self._queue(came.heard, came.sender, came.events, came.events)
+
+    def _queue(self, heard: _Heard, sender: int, events: list[Event], fresh: list[Event]) -> None:
+        """Number what comes for the first time, and let it wait."""
+        self.free = 0
         first = self.number + 1
         self.number += len(fresh)
         numbers: Sequence[int] = range(first, self.number + 1)
-        self.unheard[up] += len(events)
-        if self.unheard[up] >= self.together.of(up, sender):
-            self.due.add(up)
         if len(fresh) < len(events):
             known = {event.seq: number for event, number in zip(fresh, numbers, strict=True)}
             numbers = [known.get(event.seq, 0) for event in events]
-        for precious, alike in self._by_worth(up, fresh):
-            self.pending.append(_Pending(first, channel.place, up, sender, alike, precious))
+        for precious, alike in self._by_worth(heard, fresh):
+            self.pending.append(_Pending(first, heard.place, heard.upstream, sender, alike, precious))
             first += len(alike)
             if precious:
                 # As long as it is not acknowledged it is part of its sender's backups.
-                self.due.add(up)
-        self.arrived[up].append(_Arrived(sender, events, numbers))
-        return fresh
+                heard.due = True
+        heard.arrived.append(_Arrived(sender, events, numbers))
 
-    def _by_worth(self, up: str, events: list[Event]) -> Iterable[tuple[bool, list[Event]]]:
+    def _by_worth(self, heard: _Heard, events: list[Event]) -> Iterable[tuple[bool, list[Event]]]:
         """These in parts of which all or none must never be lost."""
-        if not events:
-            return ()
-        if not self.punctuated:
-            return ((self.is_precious(up, events[0]), events),)
-        worth = [self.is_precious(up, event) for event in events]
-        if True not in worth:
-            return ((False, events),)
-        alike = groupby(zip(worth, events, strict=True), itemgetter(0))
+        if not self._any_precious(heard, events):
+            return ((False, events),) if events else ()
+        alike = groupby(zip(self.precious(heard.fed_back, events), events, strict=True), itemgetter(0))
         return [(precious, [event for _, event in some]) for precious, some in alike]
 
-    def is_precious(self, up: str, event: Event) -> bool:
-        """Whether an item must never be lost: a punctuation, or feedback."""
-        return up in self.fed_back or (self.punctuated and self.operator.punctuation(event))
+    def _any_precious(self, heard: _Heard, events: list[Event]) -> bool:
+        return (heard.fed_back or self.punctuated) and True in self.precious(heard.fed_back, events)
+
+    def precious(self, fed_back: bool, events: list[Event]) -> list[bool]:
+        """Of each item whether it must never be lost: a punctuation, or feedback."""
+        if fed_back:
+            return [True] * len(events)
+        return [*map(self.operator.punctuation, events)] if self.punctuated else [False] * len(events)
 
     def crowded(self) -> bool:
         """If more came in, what waits would have to be backed up: it is cheaper to let it wait with its sender. Where
@@ -286,10 +342,15 @@ class ApproximateBackups(AtWork):
 
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
+        if self.just_came is not None:
+            self.let_wait()
         if not self.pending:
             # As nearly always.
-            if self.due:
-                self._acknowledge(True)
+            for heard in self.heard:
+                if heard.arrived:
+                    heard.is_processed()
+                if heard.due:
+                    self._tell(heard)
             return
         fits = not self._more_wait_than(self.allowed.l)
         if not fits or any(one.precious for one in self._loose()):
@@ -332,34 +393,59 @@ class ApproximateBackups(AtWork):
             if not pending.safe and (pending.precious or not fits):
                 # Of each channel what came first: what came after it waits for it.
                 waiting.setdefault(pending.upstream, pending.number)
-                if len(waiting) == len(self.arrived):
+                if len(waiting) == len(self.heard):
                     break
-        for up, arrived in self.arrived.items():
-            if up not in self.due:
-                continue
-            upto: dict[int, int] = {}
-            while arrived:
-                one = arrived[0]
-                count = _before(one.numbers, waiting[up]) if up in waiting else len(one.numbers)
-                if count:
-                    upto[one.sender] = one.events[count - 1].seq
-                if count < len(one.events):
-                    one.events, one.numbers = one.events[count:], one.numbers[count:]
-                    break
-                arrived.popleft()
-            else:
-                self.unheard[up] = 0
-                self.due.remove(up)
-            for sender, seq in upto.items():
-                if sender in self.machine.inputs[up].links:
-                    self.machine.send(up, sender, Received(self.machine.incarnation, seq))
+        for heard in self.heard:
+            if heard.due:
+                self._tell(heard, waiting.get(heard.upstream))
+
+    def _tell(self, heard: _Heard, waiting: int | None = None) -> None:
+        """Acknowledge what has come in on a channel, up to the item with this number, which has to be safe first."""
+        upto, arrived = heard.processed, heard.arrived
+        heard.processed = {}
+        while arrived:
+            one = arrived[0]
+            count = len(one.numbers) if waiting is None else _before(one.numbers, waiting)
+            if count:
+                upto[one.sender] = one.events[count - 1].seq
+            if count < len(one.events):
+                one.events, one.numbers = one.events[count:], one.numbers[count:]
+                break
+            arrived.popleft()
+        else:
+            heard.events, heard.due = 0, False
+        machine = self.machine
+        for sender, seq in upto.items():
+            if sender in machine.inputs[heard.upstream].links:
+                machine.send(heard.upstream, sender, Received(machine.incarnation, seq))
 
     # Processing
 
     def left(self) -> int:
+        came = self.just_came
+        if came is None:
+            return self._allowance()
+        count = len(came.events)
+        if count <= self.free or self._goes_through(count):
+            self.free -= count
+            return count
+        self.let_wait()
         return self._allowance()
 
+    def _goes_through(self, count: int) -> bool:
+        """Whether all that has just come, so many, may be processed as it came: as `_allowance` says it of what waits,
+        where nothing of it is safe or precious."""
+        if self.failures.windowed or self.owed > self.covered or self.allowed.gamma < self.beta:
+            return False
+        made = self._can_make(self.allowed.gamma)
+        if made < count or self._as_far_as_theta(count) < count:
+            return False
+        self.free = max(count, min(made, int(self._steps(0))) if self.stateful and self.alpha else made)
+        return True
+
     def room(self) -> int:
+        if self.just_came is not None:
+            self.let_wait()
         allowance = self._allowance()
         if not self.pending:
             return allowance
@@ -375,7 +461,7 @@ class ApproximateBackups(AtWork):
             self.issue()
         elif head.precious or self._too_little() or self.failures.is_beyond(head.events[0].time):
             self.save_all()
-        elif self._state_is_due():
+        elif self.state_is_due or not self._as_far_as_theta(1):
             self.issue()
         return 0
 
@@ -383,12 +469,9 @@ class ApproximateBackups(AtWork):
         """Whether not one item is allowed that is not backed up, whatever is done."""
         return self.allowed.gamma < self.beta or (self.stateful and self.allowed.theta < self.alpha)
 
-    def _state_is_due(self) -> bool:
-        return self.stateful and not self._as_far_as_theta(1)
-
     def _steps(self, enough: float) -> float:
         """How many items more may move the state, each by alpha; exactly, where they are no more than that."""
-        steps = self._left_of_theta() / self.alpha + 1e-9
+        steps = (self.allowed.theta - self.divergence - self.moved) / self.alpha + 1e-9
         if self.unmeasured and steps <= enough:
             self.measure()
             steps = self._left_of_theta() / self.alpha + 1e-9
@@ -397,6 +480,9 @@ class ApproximateBackups(AtWork):
     def _as_far_as_theta(self, count: int) -> int:
         """How many of so many that wait first may move the state."""
         if not self.stateful or not self.alpha or not count:
+            return count
+        # To look at those whose move is known by alpha alone buys more than to look at as many that wait.
+        if count <= self._steps(count if self.by_alpha >= count else 0):
             return count
         if self.tells_of_all and self._alpha_of_first(count) <= self._left_of_theta():
             return count
@@ -418,34 +504,49 @@ class ApproximateBackups(AtWork):
 
     def _alpha_of_first(self, count: int) -> float:
         """How far the first that wait move the state at most."""
-        if self.foreseen[0] != self.pending[0].number:
-            self.foreseen = self.pending[0].number, {}
+        came = self.just_came
+        number, events = (
+            (self.number + 1, came.events) if came is not None else (self.pending[0].number, self.pending[0].events)
+        )
+        if self.foreseen[0] != number:
+            self.foreseen = number, {}
         foreseen = self.foreseen[1]
         if count not in foreseen:
-            events = self.pending[0].events
-            if len(events) != count:
+            if len(events) < count:
                 events = list(islice(chain.from_iterable([one.events for one in self.pending]), count))
-            foreseen[count] = self.operator.alpha_of_all(events)
+            foreseen[count] = self.operator.alpha_of_all(events[:count])
         return foreseen[count]
 
     def _allowance(self) -> int:
         """How many of the items that wait may be taken."""
+        self.state_is_due = False
         if not self.pending:
             return NO_LIMIT
         beta, limit = self.beta, self.allowed.gamma
         exact = limit < beta
         if exact:
             limit = max(self.thresholds.after(0).gamma, 2 * beta)
-        made = max(0, int((limit - self.outputs.count) / beta)) if limit < inf else NO_LIMIT
-        if made < self.at_once and made < limit // (2 * beta):
-            # At gamma it stops until so many fit that are acknowledged together, and does not take them one by one.
+        made = self._can_make(limit)
+        if not made:
             return 0
         head = self.pending[0]
         if head.safe:
             return 0 if self._to_be_covered() else self._first_of_them(made, safe=True)
         if head.precious or exact or self.owed > self.covered:
             return 0
-        return self._as_far_as_theta(self._first_of_them(made, safe=False))
+        count = self._first_of_them(made, safe=False)
+        fits = self._as_far_as_theta(count)
+        # To look for the last that fit costs more than to make backups a little more often.
+        self.state_is_due = fits < count and self.issued is None and fits * _FEW <= self.done - self.covered
+        return 0 if self.state_is_due else fits
+
+    def _can_make(self, limit: float) -> int:
+        """Of how many items the outputs may go out, where so many may be unacknowledged."""
+        if limit == inf:
+            return NO_LIMIT
+        made = max(0, int((limit - self.outputs.count) / self.beta))
+        # At gamma it stops until so many fit that are acknowledged together, and does not take them one by one.
+        return 0 if made < self.at_once and made < limit // (2 * self.beta) else made
 
     def _first_of_them(self, most: int, *, safe: bool) -> int:
         """How many of the first that wait are safe; or are not, and may be lost. No more than so many."""
@@ -478,8 +579,18 @@ class ApproximateBackups(AtWork):
             self.issue()
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
-        self.passed(up, events)
-        self.follow(events)
+        came = self.just_came
+        if came is not None and came.events is events:
+            self.just_came = None
+            self.number += len(events)
+            self.done = self.loose = self.number
+            if came.heard.arrived:
+                came.heard.is_processed()
+            came.heard.processed[came.sender] = events[-1].seq
+        else:
+            self.passed(up, events)
+        if self.stateful:
+            self.follow(events)
 
     def passed(self, up: str, events: list[Event]) -> None:
         """The next of those that wait have been processed."""
@@ -506,21 +617,21 @@ class ApproximateBackups(AtWork):
 
     def follow(self, events: list[Event]) -> None:
         """These have been processed."""
-        if not self.stateful:
-            return
+        count = len(events)
         self.unmeasured += events
-        if not self.tells_of_all:
-            self.moved += self.alpha * len(events)
+        first, foreseen = self.foreseen
+        known = foreseen.get(count) if first == self.done - count + 1 else None
+        if known is None:
+            self.moved += self.alpha * count
+            self.by_alpha += count
         else:
-            first, foreseen = self.foreseen
-            known = foreseen.get(len(events)) if first == self.done - len(events) + 1 else None
-            self.moved += self.operator.alpha_of_all(events) if known is None else known
+            self.moved += known
         if len(self.unmeasured) >= _MEASURED_EVERY:
             self.measure()
 
     def measure(self) -> None:
         """How far the state is from its backup, with all that has been processed."""
-        events, self.unmeasured, self.moved = self.unmeasured, [], 0.0
+        events, self.unmeasured, self.moved, self.by_alpha = self.unmeasured, [], 0.0, 0
         if events:
             self.divergence = self.operator.divergence_after_all(
                 events, self.machine.state, self.backup, self.divergence
@@ -528,7 +639,7 @@ class ApproximateBackups(AtWork):
 
     def measure_anew(self) -> None:
         """The same, of a state or a backup that is another now."""
-        self.unmeasured, self.moved = [], 0.0
+        self.unmeasured, self.moved, self.by_alpha, self.free = [], 0.0, 0, 0
         self.divergence = self.operator.divergence(self.machine.state, self.backup)
 
     def in_force(self) -> Thresholds:
@@ -646,7 +757,7 @@ class ApproximateBackups(AtWork):
             channel.sender = one.sender
             self.numbers.unseen(channel, [one.event])
             channel.seen = max(channel.seen, one.event.seq)
-            precious = self.is_precious(one.upstream, one.event)
+            (precious,) = self.precious(self.heard[channel.place].fed_back, [one.event])
             pending = _Pending(one.number, channel.place, one.upstream, one.sender, [one.event], precious, safe=True)
             self.pending.append(pending)
             machine.waiting.put(ChannelRun(channel.place, one.sender, [one.event]))

@@ -21,7 +21,7 @@ from ...harness.core.topology import Topology
 from ...harness.protocol.channels import InputChannel, PendingEvents
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Log, Mechanism
-from ...harness.protocol.messages import Checkpoint, Flow, Message, Replay, after
+from ...harness.protocol.messages import Checkpoint, Flow, Message, Replay, after, rises
 from ...harness.protocol.operator import OperatorSlice
 from ...harness.protocol.spec import meets
 from .thresholds import Thresholds
@@ -92,9 +92,14 @@ class NumbersSeen:
         """Those events that come for the first time, which are seen now."""
         seen = self._seen.get(channel.place)
         if seen is None:
-            return after(events, channel.seen)
-        fresh = [event for event in events if event.seq not in seen]
-        seen.update(dict.fromkeys([event.seq for event in fresh], channel.sender))
+            return events if events[0].seq > channel.seen and rises(events) else after(events, channel.seen)
+        numbers = [event.seq for event in events]
+        if seen.keys().isdisjoint(numbers):
+            fresh = events
+        else:
+            fresh = [event for event in events if event.seq not in seen]
+            numbers = [event.seq for event in fresh]
+        seen.update(dict.fromkeys(numbers, channel.sender))
         return fresh
 
     def settle(self, place: int, sender: int, upto: int) -> None:
@@ -195,10 +200,8 @@ class Unacknowledged(AtWork, Log):
         machine.log = self
         self._kept: dict[str, deque[list[Event]]] = {to: deque() for to in machine.outputs}
         """Downstream slice -> outputs, as they went out together, in their order."""
-        self._last = dict.fromkeys(machine.outputs, (0, -1))
-        """How many outputs went to each channel, and the number of the last."""
-        self._received = dict.fromkeys(machine.outputs, -1)
-        """Of the last that was acknowledged."""
+        self._received = dict.fromkeys(machine.outputs, (0, -1))
+        """How many outputs were acknowledged on each channel, and the number of the last."""
         self._forgetful = [to for to in machine.outputs if meets(machine.spec.topology, machine.spec.slice_id)]
         """Those who keep numbers until these are settled."""
         self.count = 0
@@ -212,9 +215,10 @@ class Unacknowledged(AtWork, Log):
         if (peer, message.incarnation) in machine.gone:
             machine.refuse(peer, message)
             return
+        before = self.count
         if not self._drop(self._kept[peer], message.upto):
             return
-        self._received[peer] = message.upto
+        self._received[peer] = self._received[peer][0] + before - self.count, message.upto
         if isinstance(machine, OperatorSlice):
             machine.work()
 
@@ -245,20 +249,18 @@ class Unacknowledged(AtWork, Log):
         return {to: self._before_what_is_held(to) for to in self._forgetful}
 
     def _before_what_is_held(self, to: str) -> tuple[int, int]:
-        made, last = self._last[to]
-        held = {event.seq for event in self._punctuations(to)}
-        if not held:
-            return made, last
+        received, last = self._received[to]
         kept = [event.seq for event in self._unreceived(to)]
+        held = {event.seq for event in self._punctuations(to)}
         loose = [*takewhile(lambda number: number not in held, kept)]
-        return made - len(kept) + len(loose), loose[-1] if loose else self._received[to]
+        return received + len(loose), loose[-1] if loose else last
 
     def settle(self, positions: Mapping[str, tuple[int, int]]) -> None:
         """What was made up to there is never made again; what is not acknowledged can be sent again all the same."""
         machine = self.machine
         for to, (made, last) in positions.items():
-            acknowledged = self._last[to][0] - sum([len(events) for events in self._kept[to]])
-            upto = last if made <= acknowledged else self._received[to]
+            acknowledged, received = self._received[to]
+            upto = last if made <= acknowledged else received
             if upto >= 0:
                 for receiver in machine.outputs[to].listeners:
                     machine.send(to, receiver, Settled(machine.incarnation, upto))
@@ -271,7 +273,6 @@ class Unacknowledged(AtWork, Log):
     def keep(self, to: str, events: list[Event]) -> None:
         self._kept[to].append(events)
         self.count += len(events)
-        self._last[to] = self._last[to][0] + len(events), events[-1].seq
 
     def open(self, to: str, receiver: int, after: int, waiting: list[PendingEvents]) -> None:
         """All of it at once, and nothing new in between: it is no more than a slice may lose."""

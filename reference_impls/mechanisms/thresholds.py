@@ -104,6 +104,11 @@ class Failures:
     def count(self) -> int:
         return self._incarnation - 1 - self._forgotten
 
+    @property
+    def windowed(self) -> bool:
+        """Whether any failure ever counts no more."""
+        return self._window is not None
+
     def is_beyond(self, time: int) -> bool:
         """Whether event time has not come so far by what is durable."""
         return self._window is not None and time // self._step > self._durable // self._step

@@ -92,8 +92,8 @@ class CountingTheSaved(ApproximateBackups):
 
 
 class SavingNoPunctuation(ApproximateBackups):
-    def is_precious(self, up: str, event: Event) -> bool:
-        return False
+    def precious(self, fed_back: bool, events: list[Event]) -> list[bool]:
+        return [False] * len(events)
 
 
 class ForgettingSmallChanges(ApproximateBackups):
