@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -26,11 +27,12 @@ time.sleep(600)
 
 
 @pytest.fixture
-def session() -> subprocess.Popen[str]:
+def session() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen([sys.executable, "-c", SESSION], stdout=subprocess.PIPE, text=True) as process:
         yield process
-        for one in (*psutil.Process(process.pid).children(recursive=True), process):
+        for one in psutil.Process(process.pid).children(recursive=True):
             one.kill()
+        process.kill()
 
 
 def test_workers_are_ended_also_beside_a_process_that_has_just_gone(session: subprocess.Popen[str]) -> None:

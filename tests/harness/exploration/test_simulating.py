@@ -12,7 +12,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
-from streamproof.harness.core.events import Event
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
@@ -78,15 +78,16 @@ def test_what_rests_on_operators_that_do_not_give_the_same_twice_is_not_judged(k
 
 
 class NumberedTotals(Totals):
-    """Moves its state by what it keeps in itself."""
+    """Tells a total with what it keeps in itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self.made = 0
 
-    def process(self, event: Event, state: dict[str, int]) -> list[tuple[str, int]]:
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
         self.made += 1
-        return [(event.key, self.made), *super().process(event, state)]
+        ((key, total),) = super().process(event, state)
+        return ((key, total + self.made),)
 
 
 def test_no_largest_error_is_sought_of_operators_that_do_not_give_the_same_twice() -> None:
