@@ -56,11 +56,12 @@ class TakenOnce(Numbered):
     """Wrong: as of a queue that forgets what somebody has taken, whether or not it was done with."""
 
     def read(self, partition: Any) -> Iterator[tuple[int, str]]:
-        self.taken.mkdir(parents=True, exist_ok=True)
         for number, line in super().read(partition):
-            if not (self.taken / str(number)).exists():
-                (self.taken / str(number)).touch()
-                yield number, line
+            try:
+                (self.taken / str(number)).touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            yield number, line
 
 
 def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], DataFrame]:
@@ -77,8 +78,10 @@ def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], Dat
 
     def source(spark: SparkSession, folders: RunFolders) -> DataFrame:
         spark.dataSource.register(Lines)
-        # Beside the sink, where the run keeps it.
-        return spark.readStream.format(Lines.name()).option("taken", str(folders.sink / "taken")).load()
+        # Where the run keeps it.
+        taken = folders.sink / "taken"
+        taken.mkdir(parents=True, exist_ok=True)
+        return spark.readStream.format(Lines.name()).option("taken", str(taken)).load()
 
     return source
 
@@ -86,11 +89,13 @@ def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], Dat
 def _write_in_two(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
     """Wrong: in one call, the mark that a batch is written is committed before the batch."""
     file = str(folders.sink / "lines.db")
+    with closing(sqlite3.connect(file)) as made:
+        made.executescript("create table if not exists done (batch); create table if not exists lines (seq, value);")
 
     def write(frame: DataFrame, batch: int) -> None:
         lines = "".join(f"insert into lines values ({row.seq}, '{row.value}');" for row in frame.collect())
         with closing(sqlite3.connect(file)) as db:
-            db.executescript("create table if not exists done (batch); create table if not exists lines (seq, value);")
+            db.execute("pragma synchronous = off")
             if not db.execute("select 1 from done where batch = ?", (batch,)).fetchone():
                 db.executescript(f"begin; insert into done values ({batch}); commit; begin; {lines} commit;")
 

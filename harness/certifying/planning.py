@@ -170,11 +170,13 @@ def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
 
     def order(numbered: tuple[int, Planned]) -> int:
         place, one = numbered
+        if place < begins:
+            return 4
         if one.crash.point is Point.COMMIT_LOG:
             return 0
         if one.crash.point is Point.FILE:
             return 1 if one.crash.name.partition(" ")[0] in SEALING else 3
-        return 2 if place >= begins else 4
+        return 2
 
     return [one for _, one in sorted(enumerate(of_driver), key=order)]
 

@@ -49,7 +49,7 @@ def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_line_that_f
     assert shown is not None
     (crash,) = shown.crashes
     assert (crash.point, shown.how, shown.anomaly) == (Point.LINE, How.KILL, "lost-input")
-    assert crash.text == "(self.taken / str(number)).touch()"
+    assert crash.text == "(self.taken / str(number)).touch(exist_ok=False)"
     assert not [trial for trial in found.certificate.trials if trial.missed]
     # Nobody knows how much of it was given.
     assert (shown.events, shown.input) == (0, "")
