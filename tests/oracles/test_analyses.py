@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from simulation import drawn, history_of, scenario_of
+from streamproof import Scenario, crash, events, exactly_once_output, gap, numbered, trace
 from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, AT_MOST_ONCE, PRECISE, Guarantee
 from streamproof.harness.core.verdicts import Status, Verdict
+from streamproof.harness.exploration.simulating import simulate
 from streamproof.harness.judging import collated_slices
 from streamproof.harness.judging.oracle import Case, judge_each
 from verdicts_of import JUDGES
@@ -55,3 +57,14 @@ def test_each_part_is_computed_once_however_many_ask(computed: list[str]) -> Non
     judged(PRECISE, AT_LEAST_ONCE, AMNESIA, PRECISE)
     for part in ("find_lacking", "find_flaws", "find_unmerged"):
         assert computed.count(part) == 1
+
+
+def test_what_was_lost_is_told_with_the_fault_that_took_it() -> None:
+    subject = gap(trace(parallelism=1), checkpoint_every=events(8))
+    faults = [crash("relay-0").after(events(200)), crash("trace-0").after(events(13))]
+    found = simulate(Scenario(subject, numbered(events=60, batch=4), faults, claims=[exactly_once_output()]))
+    told = [piece for verdict in found.verdicts for tally in verdict.anomalies for piece in tally.sample]
+    assert {"its output was never delivered", "taken by incarnation 1 and not restored"} <= {
+        piece.what.partition(": ")[2] for piece in told
+    }
+    assert {piece.fault for piece in told} == {1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from streamproof.harness.core.events import Event
@@ -150,6 +151,14 @@ def test_a_lost_row() -> None:
     ]
     assert collation.lost_state.sample[0].what == "the table has no row 'c'; it should be that of batch 2 ('c', 2)"
     assert collation.lost_state.sample[0].fault == 0
+
+
+def test_a_fault_whose_address_nobody_can_read_is_the_first_that_hit_the_query() -> None:
+    history = history_of([BATCHES[0], (1, {"a": 2}), (2, {"b": 2})])
+    strange = msgspec.structs.replace(FAULT, address="driver/0#1 somewhere")
+    earlier = msgspec.structs.replace(FAULT, number=1, stamp=Stamp(STRUCK - 5))
+    of_strange = History(history.records, [earlier, strange, history.timeline[-1]])
+    assert collate_references(of_strange, SHAPE).lost_state.sample[0].fault == 1
 
 
 def test_nothing_is_known_to_hold_before_the_end() -> None:
