@@ -266,16 +266,18 @@ class _Done:
         return list(found)
 
     def kept_names(self) -> set[int]:
-        """Those that an fsync of their folder covers, with what they rest on; and of what a file's inode holds, those
-        that one of the file does."""
+        """Those that an fsync of their folder covers, and what a folder's inode holds where one of it does, with what
+        they rest on; and of what a file's inode holds, those that one of the file does."""
         kept: set[int] = set()
         for place, one in enumerate(self.operations):
             if one.kind is OperationKind.SYNC_FOLDER:
                 kept.update(other for other in self.names if other < place and one.path in _folders(self._at(other)))
+        inodes = {place for place in self.names if self._is_synced_inode(place)}
+        kept.update(place for place in inodes if isinstance(self._of[place], Folder))
         for place in sorted(kept, reverse=True):
             _rest_on(place, self.names, self.operations, kept)
         # A file that is synced need have no name.
-        return kept | {place for place in self.names if self._is_synced_inode(place)}
+        return kept | inodes
 
     def _is_synced_inode(self, place: int) -> bool:
         """Whether an operation changes what a file's inode holds, and is covered by an fsync of the file."""

@@ -324,3 +324,14 @@ def test_with_posix_alone_who_syncs_a_folder_has_synced_the_names_by_which_it_is
         .do(OperationKind.SYNC_FOLDER, "d")
     )
     assert left(made.done, Promise.NONE) == [{"d": None, "d/a": b"a"}]
+
+
+@pytest.mark.parametrize("promise", Promise)
+def test_a_folder_that_is_synced_keeps_its_mark_and_is_there_though_its_own_folder_is_not_synced(
+    promise: Promise,
+) -> None:
+    made = Program().do(OperationKind.MKDIR, "d").do(OperationKind.SET_ATTRIBUTE, "d", "user.done", data=b"1")
+    made.do(OperationKind.SYNC_FOLDER, "d").write("a", b"rows")
+    found = [loss.tree for loss in power_losses(Tree(), made.done, promise)]
+    assert found
+    assert [attributes(tree).get("d") for tree in found] == [{"user.done": b"1"}] * len(found)
