@@ -14,7 +14,7 @@ from .conclusion import Planned, lines_of
 from .covering import Covering
 from .killing import streams
 from .proving import Kills, kills_a_run
-from .recovery_worker_kills import dies_in_recovery_worker
+from .recovery_worker_kills import by_where_it_dies
 from .request import CampaignRequest
 from .so_far import go_on_command
 
@@ -105,8 +105,7 @@ class Affording:
         return kills_a_run(self._state.claims)
 
     def _runs_of(self, kills: Sequence[Planned]) -> int:
-        here = [one for one in kills if self.dies_in_recovery_worker(one)]
-        there = [one for one in kills if not self.dies_in_recovery_worker(one)]
+        here, there = by_where_it_dies(self._request.query, kills)
         return sum(1 for some in (here, there) for _ in streams(some, self._a_run))
 
     def seconds_of(self, kills: Sequence[Planned]) -> float:
@@ -141,9 +140,6 @@ class Affording:
         fewer = for_verdicts if (needed or kills) and for_verdicts < minutes else 0
         command = f"{go_on_command(state.folder)} --minutes {fewer or minutes}" if self._request.origin else ""
         return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
-
-    def dies_in_recovery_worker(self, planned: Planned) -> bool:
-        return dies_in_recovery_worker(self._request.query, planned)
 
 
 def _minutes(seconds: float) -> int:

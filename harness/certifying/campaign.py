@@ -106,7 +106,7 @@ from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .recovery_worker import RecoveryWorker
-from .recovery_worker_kills import RecoveryWorkerKiller, dies_in_recovery_worker
+from .recovery_worker_kills import RecoveryWorkerKiller, by_where_it_dies
 from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
@@ -484,8 +484,8 @@ class _Campaign:
             # What is left leaves claims open; then the sample; then that for which others stand.
             self._cover(covering, in_recovery_workers, (share, share), 0.0)
             with state.timed("kills"):
-                for prover, dies_here in ((in_recovery_workers, True), (proving, False)):
-                    drawn = [one for one in sample if affording.dies_in_recovery_worker(one) is dies_here]
+                drawn_apart = by_where_it_dies(self.request.query, sample)
+                for prover, drawn in zip((in_recovery_workers, proving), drawn_apart, strict=True):
                     if drawn and not self._is_over():
                         prover.sample(drawn, until)
             self._cover(covering, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
@@ -548,9 +548,8 @@ class _Campaign:
         here: list[Planned] = []
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
-            of_it = replays_first(of_driver)
-            here = [one for one in of_it if dies_in_recovery_worker(self.request.query, one)]
-            nodes = [*(one for one in of_it if one not in here), *nodes]
+            here, there = by_where_it_dies(self.request.query, replays_first(of_driver))
+            nodes = [*there, *nodes]
         nodes = messages_first([*nodes, *answers])
         return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys, state.unkilled(here))
 

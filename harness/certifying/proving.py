@@ -263,14 +263,14 @@ class Proving:
         anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
         batch = trial.crashes[0].batch
         begin = batch * smallest.batch_events + 1
-        end = 0 if smallest.own_source else min(begin + smallest.batch_events - 1, smallest.events)
+        end = min(begin + smallest.batch_events - 1, smallest.events_fed)
         # What was made smaller has been run once.
         violated, repeats = shown if smallest == whole else (1, 1)
         return QueryCounterexample(
             claim=claim,
             crashes=trial.crashes,
             how=trial.how,
-            events=0 if smallest.own_source else smallest.events,
+            events=smallest.events_fed,
             batch_events=smallest.batch_events,
             anomaly=anomaly,
             wrong=wrong,
@@ -281,7 +281,7 @@ class Proving:
             repeats=repeats,
             command=self._command(smallest),
             crashes_before=len(whole.planned),
-            events_before=0 if whole.own_source else whole.events,
+            events_before=whole.events_fed,
         )
 
     def _command(self, found: Reproduction) -> str:

@@ -43,13 +43,22 @@ def is_of_recovery_workers(planned: Planned) -> bool:
     return planned.crash.point in IN_RECOVERY_WORKERS or planned.crash.lost is not None
 
 
-def dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
+def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
     """Whether a recovery worker carries it out in a campaign. At lines between which messages go to a store outside,
     the driver dies on the cluster, where each incarnation has a way of its own to the store."""
     crash = planned.crash
     if crash.victim is not Victim.DRIVER or planned.split_brain:
         return False
     return crash.point is Point.FILE or (crash.point is Point.LINE and not query.stores)
+
+
+def by_where_it_dies(query: Query, kills: Sequence[Planned]) -> tuple[list[Planned], list[Planned]]:
+    """Those that a recovery worker carries out, and those that a cluster does."""
+    here: list[Planned] = []
+    there: list[Planned] = []
+    for one in kills:
+        (here if _dies_in_recovery_worker(query, one) else there).append(one)
+    return here, there
 
 
 @contextmanager

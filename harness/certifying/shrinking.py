@@ -31,6 +31,11 @@ class Reproduction:
     def size(self) -> tuple[int, int, int]:
         return len(self.planned), self.events, sum(one.crash.batch for one in self.planned)
 
+    @property
+    def events_fed(self) -> int:
+        """How many of the workload's events it is run on; none, where it has a source of its own."""
+        return 0 if self.own_source else self.events
+
     def fed(self, planned: tuple[Planned, ...], events: int, batch_events: int) -> Reproduction:
         """Another schedule, on so much input where that can be said."""
         return replace(self, planned=planned) if self.own_source else Reproduction(planned, events, batch_events)

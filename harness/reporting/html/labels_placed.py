@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import ceil, floor
 from typing import Final
 
@@ -42,6 +42,6 @@ class LabelsPlaced:
 
 
 def _cells(left: float, top: float, right: float, bottom: float) -> Iterator[Cell]:
-    rows: Iterable[int] = range(floor(top / _CELL), ceil(bottom / _CELL))
+    rows = range(floor(top / _CELL), ceil(bottom / _CELL))
     columns = range(floor(left / _CELL), ceil(right / _CELL))
     return ((row, column) for row in rows for column in columns)
