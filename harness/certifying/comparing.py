@@ -65,7 +65,8 @@ def _what_was_certified(left: Certificate, right: Certificate) -> Iterator[Compa
     ours, theirs = left.subject, right.subject
     yield same_or_not("query", str(ours.get("name")), str(theirs.get("name")))
     yield settings_row("all that it says of itself", ours, theirs)
-    yield from circumstance_rows(*(Circumstances(c.cluster, c.workload, c.seed, c.versions) for c in (left, right)))
+    sides = (Circumstances(c.subject, c.cluster, c.workload, c.seed, c.versions) for c in (left, right))
+    yield from circumstance_rows(*sides)
 
 
 def _verdicts(left: Certificate, right: Certificate) -> Iterator[ComparedRow]:

@@ -18,6 +18,7 @@ from ..core.addresses import Point, Side
 from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
 from ..core.wording import amount_said, counted
+from ..reporting.runs import has_own_source
 from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, tried_said
 from .errors_left import errors_said
@@ -524,7 +525,7 @@ def _circumstances(certificate: Certificate) -> Iterator[str]:
         ("began", certificate.began),
         *((f"part {number}", _part(certificate, number)) for number in _numbers(certificate)),
         ("claims", ", ".join(map(str, certificate.claims)) or "nothing"),
-        ("input", _flat(certificate.workload)),
+        ("input", "from a source of its own" if has_own_source(certificate.subject) else _flat(certificate.workload)),
         ("seed", certificate.seed),
         ("cluster", _flat(certificate.cluster)),
         ("machine", _flat(certificate.machine)),

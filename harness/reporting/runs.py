@@ -66,9 +66,14 @@ def place(cluster: Mapping[str, Any]) -> str:
 
 def input_said(subject: Mapping[str, Any], workload: Mapping[str, Any]) -> str:
     """What a subject was fed, by its description and that of the workload, in a few words."""
-    if "source" in subject.get("code", {}):
+    if has_own_source(subject):
         return "input from a source of its own"
     return f"{counted(workload.get('events', 0), 'event')} of {workload.get('name')}"
+
+
+def has_own_source(subject: Mapping[str, Any]) -> bool:
+    """Whether a subject, by its description, is a query that reads what no workload gave it."""
+    return "source" in subject.get("code", {})
 
 
 def _faults(description: Description, history: History, recovered: Sequence[Recovery]) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..runs import input_said
 from .document import render, said_span
 from .faults_drawn import RecoveryBar
 
@@ -128,6 +129,7 @@ def ratio_said(left: float, right: float) -> str:
 class Circumstances:
     """On what, and with what, something was done, as it is on record."""
 
+    subject: Mapping[str, Any]
     cluster: Mapping[str, object]
     workload: Mapping[str, Any]
     seed: int
@@ -136,8 +138,7 @@ class Circumstances:
 
 def circumstance_rows(left: Circumstances, right: Circumstances) -> Iterator[ComparedRow]:
     yield same_or_not("cluster", str(left.cluster.get("cluster")), str(right.cluster.get("cluster")))
-    yield same_or_not("workload", str(left.workload.get("name")), str(right.workload.get("name")))
-    yield count_row("events", int(left.workload.get("events", 0)), int(right.workload.get("events", 0)))
+    yield same_or_not("input", *(input_said(side.subject, side.workload) for side in (left, right)))
     yield same_or_not("seed", str(left.seed), str(right.seed))
     for name in paired(left.versions, right.versions):
         yield same_or_not(name, left.versions.get(name, ""), right.versions.get(name, ""))

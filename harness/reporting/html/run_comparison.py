@@ -86,7 +86,8 @@ def _what_was_run(left: ComparedRun, right: ComparedRun) -> Iterator[ComparedRow
     yield same_or_not("subject", str(ours.subject.get("name")), str(theirs.subject.get("name")))
     yield same_or_not("kind", str(ours.subject.get("kind")), str(theirs.subject.get("kind")))
     yield settings_row("all its settings", ours.subject, theirs.subject)
-    yield from circumstance_rows(*(Circumstances(d.cluster, d.workload, d.seed, d.versions) for d in (ours, theirs)))
+    sides = (Circumstances(d.subject, d.cluster, d.workload, d.seed, d.versions) for d in (ours, theirs))
+    yield from circumstance_rows(*sides)
     yield same_or_not("history", left.judgement.digest[:12], right.judgement.digest[:12])
 
 

@@ -227,10 +227,11 @@ def test_the_screen_says_the_same(tmp_path: Any) -> None:
 def test_of_a_source_of_the_query_s_own_nobody_says_how_many_events_it_gave(tmp_path: Any) -> None:
     subject = {**SUBJECT, "code": {"source": {"name": "mine:numbers", "source": "00"}}}
     shown = msgspec.structs.replace(SHOWN, events=0, events_before=0)
-    view = view_of_certificate(unsealed(subject=subject, counterexample=shown), tmp_path)
-    text = "\n".join(line.plain for line in certificate_screen(view))
+    certificate = unsealed(subject=subject, counterexample=shown)
+    text = "\n".join(line.plain for line in certificate_screen(view_of_certificate(certificate, tmp_path)))
     assert "input from a source of its own" in text.splitlines()[0]
     assert "3 of 3 repeats showed it, with 1 crash, shrunk from 3 crashes" in text
+    assert "| input | from a source of its own |" in section(page(certificate), "How it was run")
 
 
 def test_the_screen_stays_a_screen_for_a_large_plan(tmp_path: Any) -> None:
