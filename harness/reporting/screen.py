@@ -34,7 +34,7 @@ SENTENCES: Final = 6
 _VERDICTS: Final = {Tone.PLAIN: "", Tone.GOOD: "bold green", Tone.BAD: "bold red", Tone.OPEN: "bold yellow"}
 _FACTS: Final = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.BAD: "red", Tone.OPEN: "yellow"}
 _LABEL: Final = 11
-_WIDE_LABEL: Final = 13
+"""Characters, at least, from where a label begins to where what is said of it does."""
 
 
 # What a screen is made of
@@ -44,7 +44,8 @@ def head_line(head: Head) -> Text:
     return Text.assemble((head.subject, "bold"), f"     {head.circumstances}")
 
 
-def fact_lines(facts: Sequence[Fact], width: int = _LABEL) -> Iterator[Text]:
+def fact_lines(facts: Sequence[Fact]) -> Iterator[Text]:
+    width = max([_LABEL, *(len(fact.label) + 2 for fact in facts)])
     for fact in facts:
         yield Text.assemble(f"  {fact.label:<{width}}", (fact.text, _FACTS[fact.tone]))
 
@@ -202,7 +203,6 @@ def _certificate(view: CertificateView) -> Iterator[Text]:
             *(Fact("error", said) for said in view.errors),
             *(Fact("sample", said) for said in view.sample),
         ],
-        _WIDE_LABEL,
     )
     yield Text()
     yield from verdict_lines(view.verdicts, SENTENCES)

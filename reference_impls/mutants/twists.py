@@ -40,6 +40,10 @@ class Twisted:
         return effects
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith(
+            "__"
+        ):  # Asked of an object that is being read from what was kept of it, and has nothing yet.
+            raise AttributeError(name)
         return getattr(self.__dict__["_machine"], name)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -518,6 +518,13 @@ def test_what_cannot_go_on_in_another_process_is_said_and_searched() -> None:
     assert "its worlds cannot go on in another process (TypeError: cannot pickle 'generator'" in bench.not_looked_at
 
 
+def test_a_twisted_slice_can_go_on_in_another_process() -> None:
+    origin = "mutant:passive-standby-hot-letting-input-pass@trace.passive-replication"
+    bench = Bench(REGISTRY.scenario(origin).scenario, REGISTRY, seed=7)
+    bench.require_forgetting()
+    assert not bench.not_looked_at
+
+
 @dataclass(frozen=True)
 class SavesWhatItGoesOnChanging(Mechanism):
     def attach(self, machine: Machine) -> AtWork:

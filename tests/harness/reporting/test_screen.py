@@ -33,7 +33,8 @@ from streamproof.harness.recording.history import (
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.reporting.runs import evidence, forgotten, view_of_run
-from streamproof.harness.reporting.screen import run_screen
+from streamproof.harness.reporting.screen import fact_lines, run_screen
+from streamproof.harness.reporting.view import Fact
 from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
@@ -346,3 +347,12 @@ def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch)
 
     with ProgressLine(Gone(), "starting", seconds(120)) as line:
         line.show(Live(1, 1, ""))
+
+
+def test_what_is_said_stands_in_one_column_however_long_a_label_is() -> None:
+    facts = [Fact("struck", "501 addresses"), Fact("not looked at", "files"), Fact("", "and more")]
+    assert [line.plain for line in fact_lines(facts)] == [
+        "  struck         501 addresses",
+        "  not looked at  files",
+        "                 and more",
+    ]
