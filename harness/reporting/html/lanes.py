@@ -264,7 +264,7 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
             said = f"{record.slice}#{record.incarnation} is active from now on"
             books[record.slice, record.incarnation].signs.append(LaneSign(Sign.PROMOTED, at, said))
         elif isinstance(record, InSync):
-            said = f"{record.slice}#{record.incarnation} is in sync"
+            said = f"{record.slice}#{record.incarnation} is known to be in sync"
             books[record.slice, record.incarnation].signs.append(LaneSign(Sign.IN_SYNC, at, said))
         elif isinstance(record, Restored):
             of, number = record.checkpoint

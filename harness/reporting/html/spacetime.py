@@ -137,6 +137,16 @@ class SpaceTime:
     """When the first step was."""
 
 
+@dataclass(frozen=True)
+class _Saved:
+    """A checkpoint."""
+
+    step: int | None = None
+    """At which it was taken; -1 where that lies before what is drawn."""
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """The last that had been taken of each upstream slice."""
+
+
 @dataclass
 class _Drawn:
     """What is found out step by step."""
@@ -147,10 +157,11 @@ class _Drawn:
     closed: dict[tuple[str, int, int], int] = field(default_factory=dict)
     fired: dict[SliceIncarnation, int] = field(default_factory=dict)
     opened: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
-    checkpoints: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    checkpoints: dict[tuple[str, int, int], _Saved] = field(default_factory=dict)
     taken: dict[SliceIncarnation, int] = field(default_factory=dict)
     """How many events it has taken itself."""
     heard: dict[SliceIncarnation, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    """The last that it, or who made the state that it goes on from, has taken of each upstream slice."""
     arrows: list[MessageArrow] = field(default_factory=list)
     placed: dict[SliceIncarnation, int] = field(default_factory=dict)
     delivered: int = 0
@@ -310,16 +321,15 @@ class _Diagram:
             case Restored():
                 of, number = what.checkpoint
                 who = (what.slice, what.incarnation)
-                saved = drawn.checkpoints.get((what.slice, of, number))
-                said = f"{_said(who)} takes over checkpoint {number} of #{of}"
-                self._add(at, who, StepSign.START, said, holds=self._holds(who, at), from_step=saved)
+                self._goes_on(at, who, f"takes over checkpoint {number} of #{of}", what.checkpoint)
             case CheckpointTaken():
                 who = (what.slice, what.incarnation)
                 said = f"{_said(who)} takes checkpoint {what.number}"
                 if who in self._intakes and self._is_drawn(at):
                     cut = self._held.made_of(self._rerun_of(who), drawn.taken.get(who, 0))
                     said += f", of a state made of {cut}"
-                drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, who, StepSign.TAKEN, said)
+                step = self._add(at, who, StepSign.TAKEN, said, holds=self._holds(who, at))
+                drawn.checkpoints[what.slice, what.incarnation, what.number] = _Saved(step, dict(drawn.heard[who]))
             case CheckpointDurable():
                 who = (what.slice, what.incarnation)
                 self._add(at, who, StepSign.DURABLE, f"checkpoint {what.number} of {_said(who)} is durable")
@@ -337,7 +347,7 @@ class _Diagram:
                 self._add(at, who, StepSign.WORD, f"{_said(who)} is active from now on")
             case InSync():
                 who = (what.slice, what.incarnation)
-                self._add(at, who, StepSign.WORD, f"{_said(who)} is in sync")
+                self._add(at, who, StepSign.WORD, f"{_said(who)} is known to be in sync")
             case Refused():
                 who = (what.slice, what.incarnation)
                 said = f"{_said(who)} refuses {what.message} of {what.peer}#{what.peer_incarnation}, which was replaced"
@@ -377,14 +387,14 @@ class _Diagram:
 
     def _taken(self, at: int, what: Taken) -> None:
         who = (what.slice, what.incarnation)
+        heard = self._drawn.heard[who]
+        heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
         if who not in self._intakes:
             # A sink: what counts is when it delivers that.
             return
         begin = self._drawn.taken.get(who, 0)
         _, end = next(self._intakes[who])
         self._drawn.taken[who] = end
-        heard = self._drawn.heard[who]
-        heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
         if not self._is_drawn(at):
             return
         one = self._rerun_of(who)
@@ -423,14 +433,18 @@ class _Diagram:
         operator = self._rerun.topology.role(what.slice) is Role.OPERATOR
         if who not in self._lines or not (operator or what.slice in self._placed):
             return
-        saved = None
-        how = "blank"
-        if what.restored is not None:
+        if what.restored is None:
+            # What it takes over later is not its own yet.
+            self._add(at, who, StepSign.START, f"{_said(who)} starts blank", holds=self._held_beside(who, at))
+        else:
             of, number = what.restored
-            saved = self._drawn.checkpoints.get((what.slice, of, number))
-            how = f"from checkpoint {number} of #{of}"
-        said = f"{_said(who)} starts {how}"
-        self._add(at, who, StepSign.START, said, holds=self._holds(who, at), from_step=saved)
+            self._goes_on(at, who, f"starts from checkpoint {number} of #{of}", what.restored)
+
+    def _goes_on(self, at: int, who: SliceIncarnation, how: str, checkpoint: tuple[int, int]) -> None:
+        saved = self._drawn.checkpoints.get((who[0], *checkpoint), _Saved())
+        self._drawn.heard[who] = dict(saved.heard)
+        said = f"{_said(who)} {how}"
+        self._add(at, who, StepSign.START, said, holds=self._holds(who, at), from_step=saved.step)
 
     def _opened(self, at: int, what: Opened) -> None:
         link = (what.slice, what.incarnation, what.downstream, what.downstream_incarnation)
@@ -446,7 +460,7 @@ class _Diagram:
             self._add(at, who, StepSign.WORD, said)
         elif replay is None and self._is_of_a_successor(at, what):
             # So it goes by having had all that came before, whether anybody was given that or not.
-            self._add(at, who, StepSign.WORD, f"{asked}#{what.after:,}, and sends nothing again")
+            self._add(at, who, StepSign.WORD, f"{asked}#{what.after:,}, and sends it nothing of that")
 
     def _is_of_a_successor(self, at: int, what: Opened) -> bool:
         """Whether it is asked for by one whose predecessor is gone."""
@@ -456,7 +470,7 @@ class _Diagram:
     def _struck(self, at: int, what: FaultStruck) -> None:
         hit = [who for who, over in self._lost.items() if over == at and who[0] in map(slice_of, what.bite.actors)]
         for who in hit if what.bite.gone else []:
-            self._add(at, who, StepSign.CRASH, f"{what.fault}: {_said(who)} dies")
+            self._add(at, who, StepSign.CRASH, f"{what.fault}: {_said(who)} dies, on {what.bite.node}")
         if not what.bite.gone or not hit:
             target = (slice_of(what.bite.target), 1)
             where = target if target in self._lines else None

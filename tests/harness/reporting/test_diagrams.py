@@ -20,6 +20,7 @@ from simulation import WORKLOADS
 from streamproof import (
     Scenario,
     active_replication,
+    active_standby,
     at_least_once,
     checkpoint,
     crash,
@@ -104,15 +105,37 @@ def test_a_receiver_that_asks_for_what_comes_after_more_than_was_made_is_told_of
     assert "relay-0#2 is asked by trace-0#1 for what comes after #4, though its next is #1" in said
 
 
+def test_what_goes_on_from_a_checkpoint_says_up_to_where_its_state_was_taken() -> None:
+    """Beside what it asks for, that shows a position that was lost. A sink has one as well."""
+    broken = Registry().mutants["transactional-sink-with-one-channel-less"].make(trace(), events(8))
+    fed = replace(NUMBERED, events=16, batch=4)
+    diagram, _, _ = drawn(Scenario(broken, fed, [crash("sink-0").at(checkpoint(1).durable)]))
+    (start,) = (step for step in diagram.steps if step.said.startswith("sink-0#2 starts from checkpoint 1"))
+    taken = dict(start.holds)["has taken of"]
+    assert "trace-0 up to #" in taken
+    assert any(step.said.startswith("trace-0#1 is asked by sink-0#2 for what comes after #0") for step in diagram.steps)
+
+
+def test_who_starts_blank_holds_nothing_of_what_it_takes_over_later() -> None:
+    subject = active_standby(trace(parallelism=1))
+    diagram, _, _ = drawn(Scenario(subject, NUMBERED, [crash("trace-0").after(events(5))]))
+    blank = [step for step in diagram.steps if step.said.endswith("starts blank")]
+    over = [step for step in diagram.steps if "takes over checkpoint" in step.said]
+    assert blank
+    assert over
+    assert not any(dict(step.holds).get("made of") for step in blank)
+    assert any("relay-0 up to #" in dict(step.holds).get("has taken of", "") for step in over)
+
+
 def test_a_successor_that_asks_for_nothing_again_is_told_of() -> None:
     """What its checkpoint says to have been had, it never gave to anybody."""
     broken = Registry().mutants["transactional-sink-saving-its-vector-first"].make(trace(parallelism=1), events(8))
     fed = replace(NUMBERED, events=8, batch=4)
     diagram, _, _ = drawn(Scenario(broken, fed, [crash("sink-0").at(checkpoint(1).durable)]))
     said = [step.said for step in diagram.steps]
-    assert "trace-0#1 is asked by sink-0#2 for what comes after #8, and sends nothing again" in said
+    assert "trace-0#1 is asked by sink-0#2 for what comes after #8, and sends it nothing of that" in said
     calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
-    assert not any("sends nothing again" in step.said for step in calm.steps)
+    assert not any("sends it nothing of that" in step.said for step in calm.steps)
 
 
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
