@@ -136,10 +136,10 @@ class Trunk:
         return {one.address: one.step for one in self.calm.reached}
 
     def _last_before(self, schedule: Schedule) -> Waypoint | None:
-        """The last stop of the run without failures before any of these faults strikes; None where there is none, or
-        it is not known."""
+        """The last stop of the run without failures before any of these faults strikes; without one the first, since
+        what is drawn may strike anywhere. None where there is none, or it is not known."""
         stops = self.calm.stops
-        place = len(stops)
+        place = len(stops) if schedule else 1
         for fault in schedule:
             match fault.trigger:
                 case AtTime(after):

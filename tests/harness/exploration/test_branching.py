@@ -225,6 +225,18 @@ def test_what_is_drawn_in_a_world_that_is_put_back_is_a_whole_run(case: str) -> 
     assert begun["AtTime"]
 
 
+def test_what_is_drawn_under_no_fault_strikes_from_the_beginning_on() -> None:
+    bench = Bench(scenario_of("passive-replication/word-count-words"), REGISTRY, seed=5)
+    ahead = FaultAhead(untimed_crash([bench.actors[-1]]), 5, lambda where: True, False)
+    drawn = trunk_of(bench).drawn((), [ahead, ahead], lambda history: True)
+    assert drawn is not None
+    assert len(drawn.schedule) == 2
+    first = drawn.schedule[0].trigger
+    assert isinstance(first, Moment)
+    assert first.matches(bench.calm[5].address, 0)
+    assert drawn.history.digest() == bench.run(drawn.schedule, bench.seed).digest()
+
+
 def test_random_schedules_share_a_world_that_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(scenario_of("passive-replication/word-count-words"), REGISTRY, seed=5)
     trunk_of(bench)
