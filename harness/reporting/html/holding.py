@@ -33,13 +33,22 @@ class HeldStates:
 
     def of(self, one: Rerun, upto: int) -> Iterator[tuple[str, str]]:
         """Of an incarnation that has taken its first `upto` events: labels and what they say."""
-        operator = self._rerun.topology.stages[operator_of(one.slice_id)].operator
+        lineage = one.lineage(upto) if _length(one, upto) <= EXECUTED else None
+        yield from self._said(one.slice_id, self.made_of(one, upto), lineage)
+
+    def at_first(self, slice_id: str) -> Iterator[tuple[str, str]]:
+        """The same, of one that begins with nothing."""
+        yield from self._said(slice_id, inputs_said(()), ())
+
+    def _said(self, slice_id: str, made_of: str, lineage: Sequence[Derivation] | None) -> Iterator[tuple[str, str]]:
+        """Without a lineage that is too long to be executed again."""
+        operator = self._rerun.topology.stages[operator_of(slice_id)].operator
         if operator.initial_state() is None:
             yield "state", "keeps none"
             return
-        yield "made of", self.made_of(one, upto)
-        if _length(one, upto) <= EXECUTED and _is_plain(operator):
-            yield "rows", self._rows(operator, one.slice_id, one.lineage(upto))
+        yield "made of", made_of
+        if lineage is not None and _is_plain(operator):
+            yield "rows", self._rows(operator, slice_id, lineage)
 
     def made_of(self, one: Rerun, upto: int) -> str:
         """The inputs that had gone into its state."""

@@ -434,8 +434,7 @@ class _Diagram:
         if who not in self._lines or not (operator or what.slice in self._placed):
             return
         if what.restored is None:
-            # What it takes over later is not its own yet.
-            self._add(at, who, StepSign.START, f"{_said(who)} starts blank", holds=self._held_beside(who, at))
+            self._add(at, who, StepSign.START, f"{_said(who)} starts blank", holds=self._holds_at_first(who, at))
         else:
             of, number = what.restored
             self._goes_on(at, who, f"starts from checkpoint {number} of #{of}", what.restored)
@@ -617,6 +616,12 @@ class _Diagram:
 
     def _held_beside(self, who: SliceIncarnation, at: int) -> Iterable[tuple[str, str]]:
         return () if self._beside is None else self._beside(*who, at)
+
+    def _holds_at_first(self, who: SliceIncarnation, at: int) -> Iterator[tuple[str, str]]:
+        """Where nothing was restored yet, whatever it takes over later."""
+        if who in self._intakes:
+            yield from self._held.at_first(who[0])
+        yield from self._held_beside(who, at)
 
     def _holds(self, who: SliceIncarnation, at: int) -> Iterator[tuple[str, str]]:
         if who in self._intakes:
