@@ -75,3 +75,4 @@ def test_its_twin_that_syncs_file_and_folder_keeps_every_batch(tmp_path: Path) -
     losses = [trial for trial in found.certificate.trials if trial.how is How.POWER_LOSS]
     assert {trial.crashes[-1].batch for trial in losses} == {0, 1}
     assert any("lost: everything that no fsync covers" in str(trial.crashes[-1]) for trial in losses)
+    assert {"crash states a minute", "losses of power a minute"} <= found.certificate.figures.keys()
