@@ -1,0 +1,241 @@
+"""What a host vouches for: what a slice puts on record of what came to it has to have come.
+
+A mechanism reaches all of its machine, and so can have it put anything on record. Claims rest on some records by
+themselves: that a checkpoint became durable, that a replica was promoted, that a channel was opened, that a message was
+refused. So the host, which no mechanism reaches, keeps what it has given to each incarnation, as far as these records
+are about that, and refuses what it knows nothing of. What a slice takes and makes it need not vouch for: who judges
+executes that again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..core.errors import InvalidScheme
+from ..recording.records import (
+    BatchDone,
+    Changed,
+    CheckpointDurable,
+    CheckpointTaken,
+    Decided,
+    EmptyBatch,
+    Ended,
+    InSync,
+    Kept,
+    Opened,
+    Promoted,
+    Record,
+    Refused,
+    Restored,
+    Started,
+    Worked,
+    whose,
+)
+from .effects import Durable, Gone, Input, Inspect, Promote, Receive, Start
+from .merging import merges
+from .messages import OF_CHANNELS, Acknowledge, Batch, End, Flow, Message, Open, Replay, ReplayStop
+from .spec import SliceSpec
+
+_BESIDE = frozenset({Flow.FELLOWS, Flow.ASIDE})
+"""How those are told who keep checkpoints for one another in place of the store."""
+_CHANNELS = frozenset(OF_CHANNELS)
+
+
+@dataclass(slots=True)
+class Given:
+    """What one incarnation of a slice was given, as far as its records are about that."""
+
+    spec: SliceSpec
+    incarnation: int
+    _now: Input | None = None
+    """What it is given now."""
+    _starts: list[Start] = field(default_factory=list)
+    """Those that it has not put on record."""
+    _promotions: int = 0
+    """The same of those."""
+    _inspections: int = 0
+    _opens: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    """(Receiver, its incarnation, after which number) -> how often it asked for that, and this is not on record."""
+    _ends: set[tuple[str, int]] = field(default_factory=set)
+    _gone: set[tuple[str, int]] = field(default_factory=set)
+    _refusable: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(Sender, its incarnation) -> how many messages may yet be refused: of one that is gone, or of a receiver, to whom
+    a slice may listen later."""
+    _taken: set[int] = field(default_factory=set)
+    """The numbers of its checkpoints."""
+    _durable: set[tuple[int, int]] = field(default_factory=set)
+    """Of which incarnation, and the number."""
+    _came: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Upstream slice -> the incarnation that sent last, and the highest number that came."""
+    _had_state: bool = False
+    """Whether it was given something that can hold a state, and what had come in until then."""
+    _again: bool = False
+    """Whether anything may have come that had come before."""
+    _acknowledged: bool = False
+    """Whether those downstream may have said what they will not ask for again."""
+
+    def hear(self, given: Input) -> None:
+        """It is given this."""
+        self._now = given
+        kind = type(given)
+        if kind is Receive:
+            assert isinstance(given, Receive)
+            self._receive(given.neighbour, given.message)
+        elif kind is Durable:
+            assert isinstance(given, Durable)
+            self._durable.add((given.id.incarnation, given.id.number))
+        elif isinstance(given, Gone):
+            self._gone.add((given.neighbour, given.incarnation))
+        elif isinstance(given, Start):
+            self._starts.append(given)
+            if given.checkpoint is not None or given.kept:
+                self._may_have_had()
+        elif isinstance(given, Promote):
+            self._promotions += 1
+            if given.checkpoint is not None:
+                self._may_have_had()
+        elif isinstance(given, Inspect):
+            self._inspections += 1
+
+    def _may_have_had(self) -> None:
+        self._had_state = self._again = self._acknowledged = True
+
+    def _receive(self, neighbour: str, message: Message) -> None:
+        kind = type(message)
+        if kind is Batch or kind is Replay:
+            if not self._again:
+                assert isinstance(message, Batch | Replay)
+                self._follow(neighbour, message)
+        elif kind is End:
+            self._ends.add((neighbour, message.incarnation))
+        elif kind is Acknowledge or kind is ReplayStop:
+            self._acknowledged = True
+            self._may_refuse(neighbour, message.incarnation)
+            return
+        elif kind is Open:
+            assert isinstance(message, Open)
+            asked = neighbour, message.incarnation, message.after
+            self._opens[asked] = self._opens.get(asked, 0) + 1
+            self._may_refuse(neighbour, message.incarnation)
+            return
+        elif kind not in _CHANNELS:
+            # What a mechanism says can hold anything.
+            self._may_have_had()
+        if kind.flow is Flow.ORDERS or (neighbour, message.incarnation) in self._gone:
+            self._may_refuse(neighbour, message.incarnation)
+
+    def _follow(self, up: str, message: Batch | Replay) -> None:
+        """See whether it may have come before: it has a number that is not above all others, or comes from another
+        incarnation, which may tell the same."""
+        sender, highest = self._came.get(up, (message.incarnation, 0))
+        events = message.events
+        if sender != message.incarnation or events[0].seq <= highest or not self.spec.numbers_rise.get(up, False):
+            self._again = True
+        self._came[up] = message.incarnation, max(highest, events[-1].seq)
+
+    def _may_refuse(self, neighbour: str, incarnation: int) -> None:
+        sender = neighbour, incarnation
+        self._refusable[sender] = self._refusable.get(sender, 0) + 1
+
+    # What is put on record
+
+    def check(self, record: Record) -> None:
+        """Raises InvalidScheme for what did not come to it, or is not for a slice to say."""
+        check = _CHECKS.get(type(record))
+        if check is None:
+            return
+        of_it = whose(record) == self.spec.slice_id and getattr(record, "incarnation", None) == self.incarnation
+        why = check(self, record) if of_it else "that is not for it to say"
+        if why:
+            raise InvalidScheme(
+                f"{self.spec.slice_id} puts {record!r} on record, and {why}: a mechanism puts on record by note() what "
+                "it has done itself, and leaves the rest to the machine"
+            )
+
+    def _started(self, record: Started) -> str:
+        given = self._starts.pop() if self._starts else None
+        if given is None:
+            return "was not started, or has said so"
+        known = [] if given.checkpoint is None else [given.checkpoint.id]
+        known += [items.id for items in given.kept]
+        begins = record.restored is None or record.restored in [(one.incarnation, one.number) for one in known]
+        if (record.replica, record.seed) != (given.replica, given.seed) or not begins:
+            return "was started otherwise"
+        return ""
+
+    def _restored(self, record: Restored) -> str:
+        return "" if self._had_state else "nobody has given it a state"
+
+    def _was_taken(self, record: CheckpointTaken) -> str:
+        self._taken.add(record.number)
+        return ""
+
+    def _is_durable(self, record: CheckpointDurable) -> str:
+        if record.number not in self._taken:
+            return "has taken no such checkpoint"
+        now = self._now
+        told = isinstance(now, Receive) and type(now.message) not in _CHANNELS and type(now.message).flow in _BESIDE
+        if told or (record.incarnation, record.number) in self._durable:
+            return ""
+        return "was not told so"
+
+    def _was_promoted(self, record: Promoted) -> str:
+        if not self._promotions:
+            return "was not promoted, or has said so"
+        self._promotions -= 1
+        return ""
+
+    def _opened(self, record: Opened) -> str:
+        asked = record.downstream, record.downstream_incarnation, record.after
+        if not self._opens.get(asked):
+            return "nobody has asked for that, or it is on record"
+        self._opens[asked] -= 1
+        return ""
+
+    def _refused(self, record: Refused) -> str:
+        sender = record.peer, record.peer_incarnation
+        if sender not in self._gone and record.peer not in self.spec.coordinators:
+            return "its sender was not replaced"
+        if not self._refusable.get(sender):
+            return "no such message has come, or it is on record"
+        self._refusable[sender] -= 1
+        return ""
+
+    def _ended(self, record: Ended) -> str:
+        heard = {(up, incarnation) for up, incarnations in record.inputs.items() for incarnation in incarnations}
+        return "" if heard <= self._ends else "has not heard these ends"
+
+    def _worked(self, record: Worked) -> str:
+        if record.dropped and not self._again:
+            return "nothing has come that had come before"
+        if record.waited and not merges(self.spec.setup.merge, self.spec.slice_id, len(self.spec.upstream)):
+            return "merges nothing"
+        if record.trimmed and not self._acknowledged:
+            return "nobody has acknowledged anything"
+        return ""
+
+    def _was_kept(self, record: Kept) -> str:
+        if not self._inspections:
+            return "was not asked, or has said so"
+        self._inspections -= 1
+        return ""
+
+    def _never(self, record: Record) -> str:
+        return "that is not for a slice to say"
+
+
+_CHECKS: dict[type, Callable[..., str]] = {
+    Started: Given._started,
+    Restored: Given._restored,
+    CheckpointTaken: Given._was_taken,
+    CheckpointDurable: Given._is_durable,
+    Promoted: Given._was_promoted,
+    Opened: Given._opened,
+    Refused: Given._refused,
+    Ended: Given._ended,
+    Worked: Given._worked,
+    Kept: Given._was_kept,
+    **dict.fromkeys((InSync, Changed, Decided, EmptyBatch, BatchDone), Given._never),
+}
+"""What each kind of record is held against."""
