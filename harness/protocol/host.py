@@ -40,7 +40,7 @@ from .effects import (
 )
 from .messages import Checkpoint, CheckpointId, Items, Message, Open, identity_of
 from .spec import SliceSpec
-from .vouching import Given
+from .vouching import CHECKED, Given
 
 
 class Actor(Protocol):
@@ -192,8 +192,8 @@ class Host:
         own.clear()
         if known is not None:
             for effect in found:
-                if type(effect) is Note:
-                    known.check(effect.record)
+                if type(effect) is Note and type(effect.record) in CHECKED:
+                    known.check(effect.record, given)
         return effects
 
     def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:

@@ -528,7 +528,8 @@ class Machine:
         kind = type(message)
         if kind is Batch or kind is Replay:
             assert isinstance(message, (Batch, Replay))
-            events = message.events
+            # A list of its own: whoever sent this may have to send it again, as it was.
+            events = list(message.events)
             channel.sender = message.incarnation
             for passes in self._filters:
                 came = events

@@ -9,10 +9,12 @@ executes that again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from ..core.errors import InvalidScheme
+from ..core.events import Event
 from ..recording.records import (
     BatchDone,
     Changed,
@@ -32,9 +34,9 @@ from ..recording.records import (
     Worked,
     whose,
 )
-from .effects import Durable, Gone, Input, Inspect, Promote, Receive, Start
+from .effects import Durable, Fire, Gone, Input, Inspect, Promote, Receive, Start
 from .merging import merges
-from .messages import OF_CHANNELS, Acknowledge, Batch, End, Flow, Message, Open, Replay, ReplayStop
+from .messages import OF_CHANNELS, Acknowledge, Batch, End, Flow, Open, Replay, ReplayStop
 from .spec import SliceSpec
 
 _BESIDE = frozenset({Flow.FELLOWS, Flow.ASIDE})
@@ -48,8 +50,6 @@ class Given:
 
     spec: SliceSpec
     incarnation: int
-    _now: Input | None = None
-    """What it is given now."""
     _starts: list[Start] = field(default_factory=list)
     """Those that it has not put on record."""
     _promotions: int = 0
@@ -77,44 +77,45 @@ class Given:
 
     def hear(self, given: Input) -> None:
         """It is given this."""
-        self._now = given
+        # By how often they come, and not by pattern, which is slower: this is done for every input.
         kind = type(given)
         if kind is Receive:
-            assert isinstance(given, Receive)
-            self._receive(given.neighbour, given.message)
-        elif kind is Durable:
-            assert isinstance(given, Durable)
-            self._durable.add((given.id.incarnation, given.id.number))
-        elif isinstance(given, Gone):
-            self._gone.add((given.neighbour, given.incarnation))
-        elif isinstance(given, Start):
-            self._starts.append(given)
-            if given.checkpoint is not None or given.kept:
-                self._may_have_had()
-        elif isinstance(given, Promote):
-            self._promotions += 1
-            if given.checkpoint is not None:
-                self._may_have_had()
-        elif isinstance(given, Inspect):
-            self._inspections += 1
+            self._receive(given.neighbour, given.message)  # type: ignore[union-attr]
+        elif kind is not Fire:
+            self._hear_else(given)
+
+    def _hear_else(self, given: Input) -> None:
+        match given:
+            case Durable(id=one):
+                self._durable.add((one.incarnation, one.number))
+            case Gone(neighbour=neighbour, incarnation=incarnation):
+                self._gone.add((neighbour, incarnation))
+            case Start(checkpoint=checkpoint, kept=kept):
+                self._starts.append(given)
+                if checkpoint is not None or kept:
+                    self._may_have_had()
+            case Promote(checkpoint=checkpoint):
+                self._promotions += 1
+                if checkpoint is not None:
+                    self._may_have_had()
+            case Inspect():
+                self._inspections += 1
 
     def _may_have_had(self) -> None:
         self._had_state = self._again = self._acknowledged = True
 
-    def _receive(self, neighbour: str, message: Message) -> None:
+    def _receive(self, neighbour: str, message: Any) -> None:
         kind = type(message)
         if kind is Batch or kind is Replay:
             if not self._again:
-                assert isinstance(message, Batch | Replay)
-                self._follow(neighbour, message)
-        elif kind is End:
-            self._ends.add((neighbour, message.incarnation))
+                self._follow(neighbour, message.incarnation, message.events)
         elif kind is Acknowledge or kind is ReplayStop:
             self._acknowledged = True
             self._may_refuse(neighbour, message.incarnation)
             return
+        elif kind is End:
+            self._ends.add((neighbour, message.incarnation))
         elif kind is Open:
-            assert isinstance(message, Open)
             asked = neighbour, message.incarnation, message.after
             self._opens[asked] = self._opens.get(asked, 0) + 1
             self._may_refuse(neighbour, message.incarnation)
@@ -122,17 +123,21 @@ class Given:
         elif kind not in _CHANNELS:
             # What a mechanism says can hold anything.
             self._may_have_had()
-        if kind.flow is Flow.ORDERS or (neighbour, message.incarnation) in self._gone:
+            if kind.flow is Flow.ORDERS:
+                self._may_refuse(neighbour, message.incarnation)
+                return
+        if self._gone and (neighbour, message.incarnation) in self._gone:
             self._may_refuse(neighbour, message.incarnation)
 
-    def _follow(self, up: str, message: Batch | Replay) -> None:
+    def _follow(self, up: str, sender: int, events: Sequence[Event]) -> None:
         """See whether it may have come before: it has a number that is not above all others, or comes from another
         incarnation, which may tell the same."""
-        sender, highest = self._came.get(up, (message.incarnation, 0))
-        events = message.events
-        if sender != message.incarnation or events[0].seq <= highest or not self.spec.numbers_rise.get(up, False):
+        known = self._came.get(up)
+        if known is None:
+            self._again = not self.spec.numbers_rise.get(up, False)
+        elif known[0] != sender or events[0].seq <= known[1]:
             self._again = True
-        self._came[up] = message.incarnation, max(highest, events[-1].seq)
+        self._came[up] = sender, events[-1].seq
 
     def _may_refuse(self, neighbour: str, incarnation: int) -> None:
         sender = neighbour, incarnation
@@ -140,60 +145,58 @@ class Given:
 
     # What is put on record
 
-    def check(self, record: Record) -> None:
-        """Raises InvalidScheme for what did not come to it, or is not for a slice to say."""
-        check = _CHECKS.get(type(record))
-        if check is None:
-            return
+    def check(self, record: Record, given: Input) -> None:
+        """Raises InvalidScheme for what did not come to it, or is not for a slice to say; `given` is what it is given
+        now."""
+        check = _CHECKS[type(record)]
         of_it = whose(record) == self.spec.slice_id and getattr(record, "incarnation", None) == self.incarnation
-        why = check(self, record) if of_it else "that is not for it to say"
+        why = check(self, record, given) if of_it else "that is not for it to say"
         if why:
             raise InvalidScheme(
                 f"{self.spec.slice_id} puts {record!r} on record, and {why}: a mechanism puts on record by note() what "
                 "it has done itself, and leaves the rest to the machine"
             )
 
-    def _started(self, record: Started) -> str:
-        given = self._starts.pop() if self._starts else None
-        if given is None:
+    def _started(self, record: Started, given: Input) -> str:
+        if not self._starts:
             return "was not started, or has said so"
-        known = [] if given.checkpoint is None else [given.checkpoint.id]
-        known += [items.id for items in given.kept]
+        start = self._starts.pop()
+        known = [] if start.checkpoint is None else [start.checkpoint.id]
+        known += [items.id for items in start.kept]
         begins = record.restored is None or record.restored in [(one.incarnation, one.number) for one in known]
-        if (record.replica, record.seed) != (given.replica, given.seed) or not begins:
+        if (record.replica, record.seed) != (start.replica, start.seed) or not begins:
             return "was started otherwise"
         return ""
 
-    def _restored(self, record: Restored) -> str:
+    def _restored(self, record: Restored, given: Input) -> str:
         return "" if self._had_state else "nobody has given it a state"
 
-    def _was_taken(self, record: CheckpointTaken) -> str:
+    def _was_taken(self, record: CheckpointTaken, given: Input) -> str:
         self._taken.add(record.number)
         return ""
 
-    def _is_durable(self, record: CheckpointDurable) -> str:
+    def _is_durable(self, record: CheckpointDurable, given: Input) -> str:
         if record.number not in self._taken:
             return "has taken no such checkpoint"
-        now = self._now
-        told = isinstance(now, Receive) and type(now.message) not in _CHANNELS and type(now.message).flow in _BESIDE
+        told = isinstance(given, Receive) and type(given.message).flow in _BESIDE
         if told or (record.incarnation, record.number) in self._durable:
             return ""
         return "was not told so"
 
-    def _was_promoted(self, record: Promoted) -> str:
+    def _was_promoted(self, record: Promoted, given: Input) -> str:
         if not self._promotions:
             return "was not promoted, or has said so"
         self._promotions -= 1
         return ""
 
-    def _opened(self, record: Opened) -> str:
+    def _opened(self, record: Opened, given: Input) -> str:
         asked = record.downstream, record.downstream_incarnation, record.after
         if not self._opens.get(asked):
             return "nobody has asked for that, or it is on record"
         self._opens[asked] -= 1
         return ""
 
-    def _refused(self, record: Refused) -> str:
+    def _refused(self, record: Refused, given: Input) -> str:
         sender = record.peer, record.peer_incarnation
         if sender not in self._gone and record.peer not in self.spec.coordinators:
             return "its sender was not replaced"
@@ -202,11 +205,11 @@ class Given:
         self._refusable[sender] -= 1
         return ""
 
-    def _ended(self, record: Ended) -> str:
+    def _ended(self, record: Ended, given: Input) -> str:
         heard = {(up, incarnation) for up, incarnations in record.inputs.items() for incarnation in incarnations}
         return "" if heard <= self._ends else "has not heard these ends"
 
-    def _worked(self, record: Worked) -> str:
+    def _worked(self, record: Worked, given: Input) -> str:
         if record.dropped and not self._again:
             return "nothing has come that had come before"
         if record.waited and not merges(self.spec.setup.merge, self.spec.slice_id, len(self.spec.upstream)):
@@ -215,13 +218,13 @@ class Given:
             return "nobody has acknowledged anything"
         return ""
 
-    def _was_kept(self, record: Kept) -> str:
+    def _was_kept(self, record: Kept, given: Input) -> str:
         if not self._inspections:
             return "was not asked, or has said so"
         self._inspections -= 1
         return ""
 
-    def _never(self, record: Record) -> str:
+    def _never(self, record: Record, given: Input) -> str:
         return "that is not for a slice to say"
 
 
@@ -239,3 +242,5 @@ _CHECKS: dict[type, Callable[..., str]] = {
     **dict.fromkeys((InSync, Changed, Decided, EmptyBatch, BatchDone), Given._never),
 }
 """What each kind of record is held against."""
+CHECKED: Final = frozenset(_CHECKS)
+"""The kinds that a host vouches for."""

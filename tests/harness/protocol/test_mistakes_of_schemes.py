@@ -27,9 +27,10 @@ from streamproof.harness.core.errors import (
     UsersCodeFailed,
 )
 from streamproof.harness.core.events import Event
+from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.topology import Role
-from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
@@ -86,6 +87,7 @@ from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
+from streamproof.reference_impls.mechanisms.duplicate_filter import DuplicateFilter
 from streamproof.reference_impls.mechanisms.output_log import OutputLog, _OutputLog
 from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -522,6 +524,53 @@ def test_no_mechanism_ends_the_input_before_all_of_it_is_offered() -> None:
 
     with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'end'"):
         ran(made_of(Wrong(EndsEarly), role=Role.SOURCE))
+
+
+def test_no_mechanism_has_the_input_end_past_its_machine() -> None:
+    class Exhausts(AtWork):
+        def sends(self, events: list[Event]) -> bool:
+            machine: Any = self.machine
+            if machine.taken > 60:
+                machine._batches = iter(())
+            return False
+
+    with pytest.raises(InvalidScheme, match=r"source-0 offered 70 events, of 120, and said that there are no more"):
+        ran(made_of(Wrong(Exhausts), role=Role.SOURCE))
+
+
+def test_what_was_offered_stays_so_whatever_a_mechanism_does_to_the_list() -> None:
+    """Precise recovery held of the rest."""
+
+    class Swallows(AtWork):
+        def sends(self, events: list[Event]) -> bool:
+            if self.machine.taken > 60:
+                del events[-1]
+            return False
+
+    subject = made_of(Wrong(Swallows), role=Role.SOURCE)
+    _, judgement = run_in_memory(scenario(subject), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.VIOLATED
+    assert {one.anomaly for one in judgement.verdicts[0].anomalies} == {Anomaly.LOST_INPUT}
+
+
+def test_what_was_delivered_stays_so_whatever_a_mechanism_does_to_the_list() -> None:
+    class Hides(AtWork):
+        def __init__(self, machine: Any) -> None:
+            super().__init__(machine)
+            self.known: set[tuple[str, int]] = set()
+
+        def took(self, up: str, channel: InputChannel, events: list[Event], ties: Any) -> None:
+            events[:] = [event for event in events if (up, event.seq) not in self.known]
+            self.known |= {(up, event.seq) for event in events}
+
+    subject = made_of(Wrong(Hides), role=Role.SINK)
+    sink = subject.setups[Role.SINK]
+    unmasked = replace(sink, mechanisms=tuple(m for m in sink.mechanisms if not isinstance(m, DuplicateFilter)))
+    subject = replace(subject, setups={**subject.setups, Role.SINK: unmasked})
+    faults = [crash("trace-0").after(events(30))]
+    repeated = Scenario(subject, numbered(events=120, batch=10), faults, claims=[exactly_once_output()])
+    _, judgement = run_in_memory(repeated, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert {one.anomaly for one in judgement.verdicts[0].anomalies} == {Anomaly.DUPLICATE_OUTPUT}
 
 
 @pytest.mark.parametrize(
