@@ -50,6 +50,7 @@ from streamproof.harness.protocol.effects import (
 )
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.merging import ChannelRun, Sequencer
 from streamproof.harness.protocol.messages import (
     Acknowledge,
     Batch,
@@ -88,9 +89,11 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
 from streamproof.reference_impls.mechanisms.duplicate_filter import DuplicateFilter
+from streamproof.reference_impls.mechanisms.merges import ByTime, _ByTimes
 from streamproof.reference_impls.mechanisms.output_log import OutputLog, _OutputLog
 from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.order import order
 from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered, ones
@@ -1053,3 +1056,43 @@ def test_a_message_that_nobody_reads_and_that_has_no_name_is_refused(watched: bo
             Registry().oracles,
             seed=1,
         )
+
+
+class AsksTooMuch(_ByTimes):
+    """Holds no more than so many of a channel: as many as come while a run goes on, and not all of the input."""
+
+    def put(self, run: ChannelRun) -> None:
+        if len(run.events) > 20:
+            raise LookupError("no room")
+        super().put(run)
+
+
+class EndsWhatIsNone(_ByTimes):
+    def closing(self) -> int | None:
+        return 3
+
+
+@dataclass(frozen=True)
+class Merging(ByTime):
+    kind: type[_ByTimes]
+
+    def sequencer(self, slice_id: str, channels: int) -> Sequencer:
+        return self.kind(channels)
+
+
+def merged_by(kind: type[_ByTimes]) -> SchemeSubject:
+    return passive_replication(order(), checkpoint_every=events(20), sink_filter=True, merge=Merging(kind))
+
+
+def test_a_merge_that_fails_where_its_order_is_judged_is_to_blame() -> None:
+    with pytest.raises(
+        InvalidScheme, match=rf"the merge of chain-0 \(Merging\) failed .*LookupError: no room \({HERE}"
+    ):
+        ran(merged_by(AsksTooMuch))
+
+
+def test_a_merge_that_knows_no_epochs_is_asked_for_none() -> None:
+    faults = [crash("relay-0").after(events(30))]
+    planned = Scenario(merged_by(EndsWhatIsNone), numbered(events=120, batch=10), faults)
+    _, judgement = run_in_memory(planned, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.HOLDS
