@@ -40,7 +40,7 @@ from .effects import (
 )
 from .messages import Checkpoint, CheckpointId, Items, Message, Open, identity_of
 from .spec import SliceSpec
-from .vouching import CHECKED, Given
+from .vouching import CHECKED, Vouching
 
 
 class Actor(Protocol):
@@ -114,7 +114,7 @@ class Host:
     def __init__(self, world: World) -> None:
         self._world = world
         self.slices: dict[str, Actor] = {}
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, Vouching] = {}
         """What each slice was given."""
 
     def start(self, machine: Actor, given: Start) -> None:
@@ -123,7 +123,7 @@ class Host:
         machine.name = replica_name(machine.spec.slice_id, given.replica)
         self.slices[machine.spec.slice_id] = machine
         if not isinstance(machine.spec, CoordinatorSpec):
-            self._given[machine.spec.slice_id] = Given(machine.spec, given.incarnation)
+            self._given[machine.spec.slice_id] = Vouching(machine.spec, given.incarnation)
         self.feed(machine.spec.slice_id, given)
 
     def deliver(self, sender: str, to: str, message: Message) -> None:

@@ -45,8 +45,8 @@ _CHANNELS = frozenset(OF_CHANNELS)
 
 
 @dataclass(slots=True)
-class Given:
-    """What one incarnation of a slice was given, as far as its records are about that."""
+class Vouching:
+    """That for one incarnation of a slice: what it was given, as far as its records are about that."""
 
     spec: SliceSpec
     incarnation: int
@@ -229,17 +229,17 @@ class Given:
 
 
 _CHECKS: dict[type, Callable[..., str]] = {
-    Started: Given._started,
-    Restored: Given._restored,
-    CheckpointTaken: Given._was_taken,
-    CheckpointDurable: Given._is_durable,
-    Promoted: Given._was_promoted,
-    Opened: Given._opened,
-    Refused: Given._refused,
-    Ended: Given._ended,
-    Worked: Given._worked,
-    Kept: Given._was_kept,
-    **dict.fromkeys((InSync, Changed, Decided, EmptyBatch, BatchDone), Given._never),
+    Started: Vouching._started,
+    Restored: Vouching._restored,
+    CheckpointTaken: Vouching._was_taken,
+    CheckpointDurable: Vouching._is_durable,
+    Promoted: Vouching._was_promoted,
+    Opened: Vouching._opened,
+    Refused: Vouching._refused,
+    Ended: Vouching._ended,
+    Worked: Vouching._worked,
+    Kept: Vouching._was_kept,
+    **dict.fromkeys((InSync, Changed, Decided, EmptyBatch, BatchDone), Vouching._never),
 }
 """What each kind of record is held against."""
 CHECKED: Final = frozenset(_CHECKS)
