@@ -11,6 +11,8 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ..core.error_text import described_error
+from ..core.errors import InvalidScheme, StreamproofError
 from ..core.events import Event, carried
 from ..core.operators import processor_of
 from ..core.slice_names import channel_name, operator_of
@@ -154,8 +156,22 @@ def _missing(inputs: OutputsMade, survivor: Rerun) -> bool:
 def merged(
     merge: Merge, slice_id: str, channels: Iterable[OutputsMade], changes: Sequence[Changed] = ()
 ) -> list[Derivation]:
-    """The one order in which a deterministic merge takes these channels, where what it goes by changes like this."""
-    inputs = [list(channel.items()) for channel in channels]
+    """The one order in which a deterministic merge takes these channels, where what it goes by changes like this.
+    Raises InvalidScheme where the merge fails."""
+    try:
+        return _merged(merge, slice_id, [list(channel.items()) for channel in channels], changes)
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidScheme(
+            f"the merge of {slice_id} ({type(merge).__qualname__}) failed where it was given all of its input at once, "
+            f"to tell in which order that is to be taken: {described_error(error)}"
+        ) from error
+
+
+def _merged(
+    merge: Merge, slice_id: str, inputs: Sequence[Sequence[tuple[Derivation, Event]]], changes: Sequence[Changed]
+) -> list[Derivation]:
     waiting = sequencer(merge, slice_id, len(inputs))
     for number, events in enumerate(inputs):
         if events:
@@ -164,12 +180,13 @@ def merged(
     order: list[Derivation] = []
     taken = [0] * len(inputs)
     to_come = deque(changes)
+    epochs = merge.epoch(slice_id) is not None
     while True:
         while to_come and to_come[0].since <= len(order):
             waiting.changed(to_come.popleft().settings)
         run = waiting.next(to_come[0].since - len(order) if to_come else sys.maxsize)
         if run is None:
-            if waiting.closing() is None:
+            if not epochs or waiting.closing() is None:
                 return order
             waiting.advance()
             continue

@@ -40,6 +40,7 @@ from .effects import (
 )
 from .messages import Checkpoint, CheckpointId, Items, Message, Open, identity_of
 from .spec import SliceSpec
+from .vouching import CHECKED, Vouching
 
 
 class Actor(Protocol):
@@ -113,12 +114,16 @@ class Host:
     def __init__(self, world: World) -> None:
         self._world = world
         self.slices: dict[str, Actor] = {}
+        self._given: dict[str, Vouching] = {}
+        """What each slice was given."""
 
     def start(self, machine: Actor, given: Start) -> None:
         """Run a new incarnation here, in place of any earlier one."""
         machine.incarnation, machine.replica = given.incarnation, given.replica
         machine.name = replica_name(machine.spec.slice_id, given.replica)
         self.slices[machine.spec.slice_id] = machine
+        if not isinstance(machine.spec, CoordinatorSpec):
+            self._given[machine.spec.slice_id] = Vouching(machine.spec, given.incarnation)
         self.feed(machine.spec.slice_id, given)
 
     def deliver(self, sender: str, to: str, message: Message) -> None:
@@ -132,6 +137,7 @@ class Host:
     def forget(self) -> None:
         """Nothing runs here any more."""
         self.slices.clear()
+        self._given.clear()
 
     def feed(self, slice_id: str, given: Input) -> None:
         """Give a slice one input and carry out what it asks for.
@@ -144,11 +150,11 @@ class Host:
         if watched and not watched.isdisjoint(_ANNOUNCED):
             arrival = arrival_of(given)
             if self.begin(machine, arrival, watched):
-                self.carry_out(machine, arrival, asked(machine, given), watched)
+                self.carry_out(machine, arrival, self.asked(machine, given), watched)
             return
         # Not by pattern, which is slower: this loop is much of what a simulated run costs.
         note, send = world.note, world.send
-        for effect in asked(machine, given):
+        for effect in self.asked(machine, given):
             if type(effect) is Send:
                 send(slice_id, effect.to, effect.incarnation, effect.message)
             elif type(effect) is Note:
@@ -166,6 +172,29 @@ class Host:
             elif type(effect) is not Pass:
                 raise _no_effect(slice_id, effect)
             # A crash point that nobody watches is passed.
+
+    def asked(self, machine: Actor, given: Input) -> list[Effect]:
+        """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does, InvalidScheme
+        for what it wants on record and did not come to it."""
+        known = self._given.get(machine.spec.slice_id)
+        try:
+            if known is not None:
+                known.hear(given)
+            effects = machine.on(given)
+            found = [effect for effect in effects if _is_own(effect)]
+        except Exception as error:
+            blame_user(machine.spec, error)
+            blame_sender(machine.spec.slice_id, given, error)
+            raise
+        own = machine.own
+        if found != own:
+            raise _tampered(machine.spec.slice_id, found, own)
+        own.clear()
+        if known is not None:
+            for effect in found:
+                if type(effect) is Note and type(effect.record) in CHECKED:
+                    known.check(effect.record, given)
+        return effects
 
     def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
         """Announce that an input is there. Returns whether the slice goes on with it."""
@@ -235,22 +264,6 @@ class Host:
             there = Address(name, number, Point.SEND_DELIVERED, key, Side.AFTER, replica)
             return not world.has_delivered(there, taken, to, incarnation) or world.arrive(there, taken)
         return True
-
-
-def asked(machine: Actor, given: Input) -> list[Effect]:
-    """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does."""
-    try:
-        effects = machine.on(given)
-        found = [effect for effect in effects if _is_own(effect)]
-    except Exception as error:
-        blame_user(machine.spec, error)
-        blame_sender(machine.spec.slice_id, given, error)
-        raise
-    own = machine.own
-    if found != own:
-        raise _tampered(machine.spec.slice_id, found, own)
-    own.clear()
-    return effects
 
 
 def _is_own(effect: Effect) -> bool:

@@ -157,12 +157,8 @@ class Machine:
         """The highest number of a checkpoint of its slice, as far as it knows."""
         self._received: Receive | None = None
         """The message that a mechanism is given now."""
-        self._durable_now: tuple[int, int] | None = None
-        """The checkpoint, or the items, that it is just told to be durable: of which incarnation, and the number."""
         self._restored: tuple[int, int] | None = None
         """The checkpoint that it has gone on from since it began, and that nobody has put on record yet."""
-        self._promoted = False
-        """Whether it was promoted, and nobody has put that on record yet."""
         self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
@@ -240,28 +236,16 @@ class Machine:
 
     def note(self, record: Record) -> None:
         """Put on record what a mechanism has done. Raises InvalidScheme for what is no record, for what is not for a
-        mechanism of this slice to say, and for a checkpoint that is said to be durable by who was not told so, one that
-        nobody went on from, or a promotion that was none: what a claim rests on would have been at work by word
-        alone."""
+        mechanism of this slice to say, and for a checkpoint that nobody went on from: what a claim rests on would have
+        been at work by word alone. What did not come to the slice, as that a checkpoint is durable, its host refuses
+        (`vouching`)."""
         effect = noted(self.spec.slice_id, record)
         if type(record) not in _OF_MECHANISMS or not self._is_its_own(record):
             raise InvalidScheme(
                 f"{self.spec.slice_id} cannot put {record!r} on record: a mechanism says what it has done itself, of "
                 "the incarnation that it is at work in; what comes in and goes out is noted by who takes and sends it"
             )
-        if type(record) is CheckpointDurable and self._durable_now != (record.incarnation, record.number):
-            raise InvalidScheme(
-                f"{self.spec.slice_id} notes that checkpoint {record.number} of its incarnation {record.incarnation} "
-                "is durable, and is not being told so: note it in durable(), of the checkpoint that this is called with"
-            )
-        if type(record) is Promoted:
-            if not self._promoted:
-                raise InvalidScheme(
-                    f"{self.spec.slice_id} notes that its incarnation {record.incarnation} is promoted, and was not, "
-                    "or has said so: note it once, when promoted() is called or after"
-                )
-            self._promoted = False
-        elif type(record) is Restored:
+        if type(record) is Restored:
             if (record.checkpoint, record.next_seq) != (self._restored, self.seq + 1):
                 raise InvalidScheme(
                     f"{self.spec.slice_id} notes {record!r}, and has not just gone on from that checkpoint, its next "
@@ -390,7 +374,6 @@ class Machine:
         promoted = self.hooks("promoted")
         if not promoted:
             raise InvalidScheme(f"{self.spec.slice_id} has no mechanism by which a replica is promoted, and was")
-        self._promoted = True
         for hook in promoted:
             hook(given)
 
@@ -456,10 +439,8 @@ class Machine:
             raise InvalidScheme(
                 f"{self.spec.slice_id} has no mechanism that waits for {given.id}, which became durable"
             )
-        self._durable_now = given.id.incarnation, given.id.number
         for hook in self._after_durable:
             hook(given)
-        self._durable_now = None
 
     def _fire(self, given: Fire) -> None:
         fired = self._timers.get(type(given.timer))
@@ -547,7 +528,8 @@ class Machine:
         kind = type(message)
         if kind is Batch or kind is Replay:
             assert isinstance(message, (Batch, Replay))
-            events = message.events
+            # A list of its own: whoever sent this may have to send it again, as it was.
+            events = list(message.events)
             channel.sender = message.incarnation
             for passes in self._filters:
                 came = events

@@ -138,10 +138,15 @@ class Sequencer(Protocol):
     def empty(self) -> bool: ...
 
 
+def merges(merge: Merge | None, slice_id: str, channels: int) -> bool:
+    """Whether a slice with so many channels takes them by a merge: with a single one there is nothing to merge, unless
+    epochs end there."""
+    return merge is not None and (channels > 1 or merge.epoch(slice_id) is not None)
+
+
 def sequencer(merge: Merge | None, slice_id: str, channels: int) -> Sequencer:
-    """With a single channel there is nothing to merge, unless epochs end there. Raises InvalidTopology where a merge
-    does not fit."""
-    if merge is None or (channels < 2 and merge.epoch(slice_id) is None):
+    """What holds the input of a slice. Raises InvalidTopology where a merge does not fit."""
+    if merge is None or not merges(merge, slice_id, channels):
         return AsTheyCome(channels)
     return merge.sequencer(slice_id, channels)
 

@@ -55,7 +55,8 @@ class SinkSlice(Machine):
         """What is delivered of a channel. Of a sink that runs on a node, the outside says as which in number."""
         position = self._delivered[up]
         self._delivered[up] = position + len(events)
-        return Delivered(self.spec.slice_id, self._channels[up], sender, position, events)
+        # A list of its own: what a mechanism does to the one that it is given is no part of what was delivered.
+        return Delivered(self.spec.slice_id, self._channels[up], sender, position, list(events))
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None

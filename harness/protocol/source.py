@@ -84,7 +84,8 @@ class SourceSlice(Machine):
 
     def _offer(self, events: list[Event]) -> None:
         self.taken += len(events)
-        self.put_on_record(Offered(self.spec.slice_id, events))
+        # A list of its own: what a mechanism does to the one that it is given is no part of what was offered.
+        self.put_on_record(Offered(self.spec.slice_id, list(events)))
         if not (self._senders and any(sends(events) for sends in self._senders)):
             self._send(events)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ...core.addresses import Address, Side
 from ...core.costs import Costs
 from ...protocol.effects import Effect, Fire, Input, Inspect, Receive, Start
-from ...protocol.host import Actor, Arrival, Host, World, arrival_of, asked
+from ...protocol.host import Actor, Arrival, Host, World, arrival_of
 from ...protocol.messages import Batch, Flow, Replay
 from .event_queue import Action, EventQueue
 
@@ -187,7 +187,7 @@ class WorkingHost(Host):
         if not self.begin(machine, arrival, self._node.watched(machine.name)):
             return
         before = machine.taken
-        effects = asked(machine, given)
+        effects = self.asked(machine, given)
         cost = (machine.taken - before) * desk.cost
         if cost:
             desk.busy = True

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
 from ...core.costs import Costs
+from ...core.errors import InvalidScheme
 from ...core.events import Event
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
@@ -204,7 +205,7 @@ class SimulatedWorld:
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
 
-        Raises UsersCodeFailed when the user's code does.
+        Raises UsersCodeFailed when the user's code does, InvalidScheme where not all of the input was offered.
         """
         self._drain_queue()
         while self._injector.heal_all():
@@ -212,10 +213,21 @@ class SimulatedWorld:
         drained = self.progress.drained(self.placing.current)
         self.at_rest = drained or not (self._event_queue.queue or self.placing.manager.homeless)
         if drained:
+            self._require_all_offered()
             self._recorder.log(Drained(self.stamp(), self.placing.manager.behind))
         elif self.at_rest:
             self._recorder.log(Stalled(self.stamp(), self.waiting_for()))
         return drained
+
+    def _require_all_offered(self) -> None:
+        """Raises InvalidScheme where the input came to its end before all of it was offered: nobody would miss the
+        rest."""
+        due = sum(len(batch) for batches in self._batches.values() for batch in batches)
+        if self.progress.offered != due:
+            raise InvalidScheme(
+                f"{', '.join(self._batches)} offered {self.progress.offered:,} events, of {due:,}, and said that there "
+                "are no more: a mechanism of a source lets its machine take from the input and end it"
+            )
 
     def waiting_for(self) -> str:
         waiting = self.progress.waiting_for(self.placing.current)

@@ -27,9 +27,10 @@ from streamproof.harness.core.errors import (
     UsersCodeFailed,
 )
 from streamproof.harness.core.events import Event
+from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.topology import Role
-from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.protocol.channels import InputChannel
@@ -49,8 +50,19 @@ from streamproof.harness.protocol.effects import (
 )
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
-from streamproof.harness.protocol.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Flow, Message, Open
+from streamproof.harness.protocol.merging import ChannelRun, Sequencer
+from streamproof.harness.protocol.messages import (
+    Acknowledge,
+    Batch,
+    Checkpoint,
+    CheckpointId,
+    Flow,
+    Items,
+    Message,
+    Open,
+)
 from streamproof.harness.protocol.operator import STATE
+from streamproof.harness.protocol.spec import Setup
 from streamproof.harness.protocol.stores import CheckpointStore
 from streamproof.harness.recording.records import (
     Changed,
@@ -67,16 +79,21 @@ from streamproof.harness.recording.records import (
     Record,
     Refused,
     Restored,
+    Started,
     Taken,
     Worked,
 )
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.checkpointing import Checkpointing, Taking
+from streamproof.reference_impls.mechanisms.duplicate_filter import DuplicateFilter
+from streamproof.reference_impls.mechanisms.merges import ByTime, _ByTimes
 from streamproof.reference_impls.mechanisms.output_log import OutputLog, _OutputLog
 from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.order import order
 from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered, ones
@@ -475,9 +492,11 @@ def test_a_checkpoint_is_not_noted_as_durable_before_its_store_says_so() -> None
 
     class Early(AtWork):
         def took(self, *given: Any) -> None:
-            self.machine.note(CheckpointDurable(self.machine.spec.slice_id, self.machine.incarnation, 1))
+            machine: Any = self.machine
+            id_ = machine.snapshot().id
+            machine.note(CheckpointDurable(machine.spec.slice_id, id_.incarnation, id_.number))
 
-    with pytest.raises(InvalidScheme, match=r"notes that checkpoint 1 .* is durable, and is not being told so"):
+    with pytest.raises(InvalidScheme, match=r"puts CheckpointDurable\(.*number=1\) on record, and was not told so"):
         ran(made_of(Wrong(Early)))
 
 
@@ -508,6 +527,53 @@ def test_no_mechanism_ends_the_input_before_all_of_it_is_offered() -> None:
 
     with pytest.raises(InvalidScheme, match=r"made of Wrong, failed: AttributeError: .* no attribute 'end'"):
         ran(made_of(Wrong(EndsEarly), role=Role.SOURCE))
+
+
+def test_no_mechanism_has_the_input_end_past_its_machine() -> None:
+    class Exhausts(AtWork):
+        def sends(self, events: list[Event]) -> bool:
+            machine: Any = self.machine
+            if machine.taken > 60:
+                machine._batches = iter(())
+            return False
+
+    with pytest.raises(InvalidScheme, match=r"source-0 offered 70 events, of 120, and said that there are no more"):
+        ran(made_of(Wrong(Exhausts), role=Role.SOURCE))
+
+
+def test_what_was_offered_stays_so_whatever_a_mechanism_does_to_the_list() -> None:
+    """Precise recovery held of the rest."""
+
+    class Swallows(AtWork):
+        def sends(self, events: list[Event]) -> bool:
+            if self.machine.taken > 60:
+                del events[-1]
+            return False
+
+    subject = made_of(Wrong(Swallows), role=Role.SOURCE)
+    _, judgement = run_in_memory(scenario(subject), SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.VIOLATED
+    assert {one.anomaly for one in judgement.verdicts[0].anomalies} == {Anomaly.LOST_INPUT}
+
+
+def test_what_was_delivered_stays_so_whatever_a_mechanism_does_to_the_list() -> None:
+    class Hides(AtWork):
+        def __init__(self, machine: Any) -> None:
+            super().__init__(machine)
+            self.known: set[tuple[str, int]] = set()
+
+        def took(self, up: str, channel: InputChannel, events: list[Event], ties: Any) -> None:
+            events[:] = [event for event in events if (up, event.seq) not in self.known]
+            self.known |= {(up, event.seq) for event in events}
+
+    subject = made_of(Wrong(Hides), role=Role.SINK)
+    sink = subject.setups[Role.SINK]
+    unmasked = replace(sink, mechanisms=tuple(m for m in sink.mechanisms if not isinstance(m, DuplicateFilter)))
+    subject = replace(subject, setups={**subject.setups, Role.SINK: unmasked})
+    faults = [crash("trace-0").after(events(30))]
+    repeated = Scenario(subject, numbered(events=120, batch=10), faults, claims=[exactly_once_output()])
+    _, judgement = run_in_memory(repeated, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert {one.anomaly for one in judgement.verdicts[0].anomalies} == {Anomaly.DUPLICATE_OUTPUT}
 
 
 @pytest.mark.parametrize(
@@ -544,7 +610,7 @@ def test_a_mechanism_puts_nothing_on_record_in_the_name_of_others(record: Record
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (Promoted("relay-0", 1), "notes that its incarnation 1 is promoted, and was not"),
+        (Promoted("relay-0", 1), r"puts Promoted\(.*\) on record, and was not promoted, or has said so"),
         (Restored("relay-0", 1, (1, 1), 1), r"notes Restored\(.*\), and has not just gone on from that checkpoint"),
     ],
 )
@@ -623,6 +689,87 @@ def test_nothing_is_put_on_record_among_the_effects(record: Record) -> None:
 
     with pytest.raises(InvalidScheme, match=r"cannot put .* on record: .* nothing among the effects"):
         ran(made_of(Wrong(Slips)))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (Started("relay-0", 1, None, 1), "was not started, or has said so"),
+        (Restored("relay-0", 1, (1, 1), 1), "nobody has given it a state"),
+        (CheckpointDurable("relay-0", 1, 99), "has taken no such checkpoint"),
+        (CheckpointDurable("relay-0", 7, 1), "that is not for it to say"),
+        (Promoted("relay-0", 1), "was not promoted"),
+        (Opened("relay-0", 1, "trace-0", 1, 0, 9), "nobody has asked for that, or it is on record"),
+        (Opened("relay-0", 1, "trace-0", 2, 0, 9), "nobody has asked for that, or it is on record"),
+        (Refused("relay-0", 1, "source-0", 1, "@1"), "its sender was not replaced"),
+        (Ended("relay-0", 1, {"source-0": [1]}), "has not heard these ends"),
+        (Worked("relay-0", 1, 1, 0, 0), "nothing has come that had come before"),
+        (Worked("relay-0", 1, 0, 1, 0), "merges nothing"),
+        (Worked("relay-0", 1, 0, 0, 1), "nobody has acknowledged anything"),
+        (Kept("relay-0", 1, {}), "was not asked"),
+        (InSync("relay-0", 1), "that is not for a slice to say"),
+        (Changed("relay-0", 1, "relay-0", 1, 0, {}), "that is not for a slice to say"),
+    ],
+    ids=lambda one: type(one).__name__ if not isinstance(one, str) else "",
+)
+@pytest.mark.parametrize("way", ["by its machine", "past its machine"])
+def test_what_did_not_come_to_a_slice_is_on_record_by_nobody_s_word(record: Record, why: str, way: str) -> None:
+    """Else a claim would hold that rests on it, though it was never at work, and gaps would be excused."""
+
+    class Forges(AtWork):
+        def took(self, *given: Any) -> None:
+            machine = self.machine
+            if machine.spec.slice_id != "relay-0":
+                return
+            if way == "by its machine":
+                machine.put_on_record(record)
+            else:
+                machine.own.append(Note(record))
+                machine.effects.append(Note(record))
+
+    with pytest.raises(InvalidScheme, match=rf"relay-0 puts {type(record).__name__}\(.*\) on record, and {why}"):
+        ran(made_of(Wrong(Forges)))
+
+
+def test_what_a_log_of_inputs_made_durable_is_no_checkpoint() -> None:
+    class Logs(AtWork):
+        def took(self, *given: Any) -> None:
+            machine: Any = self.machine
+            if machine.taken < 20:
+                items = Items(machine.spec.slice_id, machine.next_id(), 1, [])
+                machine.effects.append(PersistItems(items))
+
+        def durable(self, given: Durable) -> None:
+            machine = self.machine
+            machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
+
+    with pytest.raises(
+        InvalidScheme, match=r"puts CheckpointDurable\(.*\) on record, and has taken no such checkpoint"
+    ):
+        ran(replace(amnesia(trace()), setups={**amnesia(trace()).setups, Role.OPERATOR: Setup((Wrong(Logs),))}))
+
+
+def test_a_slice_says_of_its_state_in_the_end_what_it_keeps_and_says_it_once() -> None:
+    """A state that is wrong would be said to be right, and the last word would count."""
+
+    class Says(AtWork):
+        def handled(self) -> None:
+            machine: Any = self.machine
+            if any(isinstance(one, Note) and isinstance(one.record, Kept) for one in machine.effects):
+                machine.put_on_record(Kept(machine.spec.slice_id, machine.incarnation, {}))
+
+    with pytest.raises(InvalidScheme, match=r"puts Kept\(.*\) on record, and was not asked, or has said so"):
+        ran(made_of(Wrong(Says)))
+
+
+def test_what_its_counters_are_made_to_say_is_no_duplicate() -> None:
+    class Boasts(AtWork):
+        def took(self, *given: Any) -> None:
+            machine: Any = self.machine
+            machine._dropped += 1
+
+    with pytest.raises(InvalidScheme, match=r"puts Worked\(.*\) on record, and nothing has come that had come before"):
+        ran(replace(amnesia(trace()), setups={**amnesia(trace()).setups, Role.OPERATOR: Setup((Wrong(Boasts),))}))
 
 
 def test_what_stands_around_a_slice_puts_nothing_on_record_either() -> None:
@@ -909,3 +1056,43 @@ def test_a_message_that_nobody_reads_and_that_has_no_name_is_refused(watched: bo
             Registry().oracles,
             seed=1,
         )
+
+
+class AsksTooMuch(_ByTimes):
+    """Holds no more than so many of a channel: as many as come while a run goes on, and not all of the input."""
+
+    def put(self, run: ChannelRun) -> None:
+        if len(run.events) > 20:
+            raise LookupError("no room")
+        super().put(run)
+
+
+class EndsWhatIsNone(_ByTimes):
+    def closing(self) -> int | None:
+        return 3
+
+
+@dataclass(frozen=True)
+class Merging(ByTime):
+    kind: type[_ByTimes]
+
+    def sequencer(self, slice_id: str, channels: int) -> Sequencer:
+        return self.kind(channels)
+
+
+def merged_by(kind: type[_ByTimes]) -> SchemeSubject:
+    return passive_replication(order(), checkpoint_every=events(20), sink_filter=True, merge=Merging(kind))
+
+
+def test_a_merge_that_fails_where_its_order_is_judged_is_to_blame() -> None:
+    with pytest.raises(
+        InvalidScheme, match=rf"the merge of chain-0 \(Merging\) failed .*LookupError: no room \({HERE}"
+    ):
+        ran(merged_by(AsksTooMuch))
+
+
+def test_a_merge_that_knows_no_epochs_is_asked_for_none() -> None:
+    faults = [crash("relay-0").after(events(30))]
+    planned = Scenario(merged_by(EndsWhatIsNone), numbered(events=120, batch=10), faults)
+    _, judgement = run_in_memory(planned, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.HOLDS
