@@ -52,6 +52,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     rolled_back: str = ""
     """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
+    owner: tuple[int, int] | None = None
+    """The numbers of its user and its group; None: those that a new file gets."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -69,8 +71,11 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Of paths, contents, when files were changed, and who may do what with them."""
-        told = [(kept.path, kept.content, kept.link, kept.changed, kept.mode, kept.attributes) for kept in self.files]
+        """Of paths, contents, when files were changed, whose they are, and who may do what with them."""
+        told = [
+            (kept.path, kept.content, kept.link, kept.changed, kept.mode, kept.attributes, kept.owner)
+            for kept in self.files
+        ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
@@ -166,7 +171,7 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size, entry.mode, entry.changed)
+    return entry and (entry.content is None, entry.link, entry.size, entry.mode, entry.changed, entry.owner)
 
 
 def _taken_back(entry: StateEntry | None) -> object:
@@ -176,7 +181,7 @@ def _taken_back(entry: StateEntry | None) -> object:
 def _kind_taken_back(entry: StateEntry | None) -> object:
     if entry is None or not entry.rolled_back:
         return _kind(entry)
-    return entry.rolled_back, entry.link, entry.mode
+    return entry.rolled_back, entry.link, entry.mode, entry.owner
 
 
 class NotQuiet(OwnFailure):

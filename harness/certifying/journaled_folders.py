@@ -195,13 +195,25 @@ class JournaledFolders:
     def _entry(self, path: str, node: TreeNode, back: str) -> StateEntry:
         match node:
             case File():
-                size, mode = len(node.content), node.mode
                 return StateEntry(
-                    self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode, rolled_back=back
+                    self._absolute(path),
+                    node.token.hex(),
+                    node.changed,
+                    size=len(node.content),
+                    mode=node.mode,
+                    rolled_back=back,
+                    owner=node.owner,
                 )
             case Folder():
                 marks = tuple(sorted(node.attributes.items()))
-                return StateEntry(self._absolute(path), None, node.changed or 0, mode=node.mode, attributes=marks)
+                return StateEntry(
+                    self._absolute(path),
+                    None,
+                    node.changed or 0,
+                    mode=node.mode,
+                    attributes=marks,
+                    owner=node.owner,
+                )
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
 

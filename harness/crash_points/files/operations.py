@@ -38,6 +38,8 @@ class OperationKind(StrEnum):
     """When a file or folder was changed is set. No content changes."""
     MODE = "chmod"
     """Who may do what with a file or folder is set, to something else than before."""
+    OWNER = "chown"
+    """Whose a file or folder is, or of which group, is set, to something else than before."""
     SET_ATTRIBUTE = "setxattr"
     """An extended attribute of a file or folder gets a value."""
     REMOVE_ATTRIBUTE = "removexattr"
@@ -96,7 +98,7 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
     """Of a rename, the new path; of an exchange, the other one; of a link, the path of the file that it leads to; of a
-    symbolic one, its text; of an extended attribute, its name."""
+    symbolic one, its text; of an extended attribute, its name; of OWNER, the numbers of user and group, `0:100`."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
     permission bits."""

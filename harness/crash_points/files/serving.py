@@ -34,7 +34,7 @@ from ...core.addresses import Point, Side
 from .mounts import unmount
 from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
-from .trees import USERS_OWN
+from .trees import USERS_OWN, owner_of
 
 _library = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 10.0
@@ -442,8 +442,18 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return [name for name in os.listxattr(self._at(path), follow_symlinks=False) if name.startswith(USERS_OWN)]
 
     def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
-        os.chown(self._meant(path, fh), uid, gid)
-        return 0
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            # A link that is named is meant itself: the kernel has followed those that are not.
+            follows = isinstance(about, int)
+            before = os.stat(about, follow_symlinks=follows)
+            os.chown(about, uid, gid, follow_symlinks=follows)
+            owner = owner_of(os.stat(about, follow_symlinks=follows))
+            if _is_kept(path, before) and owner != owner_of(before):
+                told = "{}:{}".format(*owner)
+                self._change(OperationKind.OWNER, self._named(path, fh), other=told, file=before.st_ino)
+            return 0
 
     def _meant(self, path: str | None, fh: int | None) -> str | int:
         """A file by its handle, where there is one: it may have no name any more."""

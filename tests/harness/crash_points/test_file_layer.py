@@ -74,6 +74,8 @@ def journalled(folder: MountedFolder, base: Tree | None = None, begin: int = 0) 
 
 
 MARK = "user.done"
+OTHERS = 12345
+"""A group that nobody is in: root alone can give it a file."""
 NAMES = st.sampled_from(["a", "b", "d/a", "d/b"])
 STEPS = st.lists(
     st.one_of(
@@ -92,6 +94,7 @@ STEPS = st.lists(
         st.tuples(st.just("make"), st.sampled_from(["d/e", "e"]), st.none()),
         st.tuples(st.just("remove"), st.sampled_from(["d/e", "e"]), st.none()),
         st.tuples(st.just("permit"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0o500, 0o700, 0o744])),
+        st.tuples(st.just("own"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0, OTHERS])),
         st.tuples(st.just("touch"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.integers(1, 9)),
     ),
     max_size=25,
@@ -143,6 +146,8 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 path.rmdir()
             case "permit", int():
                 path.chmod(more)
+            case "own", int():
+                os.chown(path, -1, more)
             case "touch", int():
                 os.utime(path, (more, more))
     except OSError:
@@ -156,9 +161,10 @@ def seen(folder: Path) -> dict[str, object]:
         about = path.lstat()
         time_set = about.st_mtime if about.st_mtime < 10 else None
         marks = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        owner = about.st_uid, about.st_gid
         if path.is_dir():
-            return stat.S_IMODE(about.st_mode), time_set, marks
-        return stat.S_IMODE(about.st_mode), time_set, marks, about.st_nlink, path.read_bytes()
+            return stat.S_IMODE(about.st_mode), owner, time_set, marks
+        return stat.S_IMODE(about.st_mode), owner, time_set, marks, about.st_nlink, path.read_bytes()
 
     return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
 
@@ -540,6 +546,8 @@ MARKS_OF_FOLDERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], objec
     "time": (lambda folder: os.utime(folder, (7, 7)), lambda folder: folder.stat().st_mtime),
     "attribute": (lambda folder: os.setxattr(folder, MARK, b"1"), lambda folder: os.listxattr(folder)),
 }
+if os.geteuid() == 0:
+    MARKS_OF_FOLDERS["group"] = (lambda folder: os.chown(folder, -1, OTHERS), lambda folder: folder.stat().st_gid)
 
 
 @needs_mounts
@@ -564,6 +572,29 @@ class TestStates:
         for state, mode in ((after, 0o444), (before, usual)):
             store.restore(state)
             assert stat.S_IMODE(sealed.stat().st_mode) == mode
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to anybody")
+    def test_differ_by_whose_a_file_is_and_that_is_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows, link = mounted.mount / "rows", mounted.mount / "link"
+        rows.write_text("1")
+        link.symlink_to("rows")
+        usual = rows.stat().st_gid
+        marks = [store.mark()]
+        for path, follows in ((rows, True), (link, True), (link, False)):
+            os.chown(path, -1, OTHERS, follow_symlinks=follows)
+            marks.append(store.mark())
+        assert [one for one in controller.heard if one.startswith("chown")] == ["chown rows"]
+        before, after, again, of_link = store.states(marks)
+        assert before.digest != after.digest == again.digest == of_link.digest
+        asked = Looks(frozenset(), frozenset({str(rows)}), frozenset())
+        assert asked.tell_apart(before, after)
+        for state, group in ((after, OTHERS), (before, usual)):
+            store.restore(state)
+            assert rows.stat().st_gid == group
 
     def test_differ_by_a_mark_in_an_extended_attribute_and_it_is_put_back(
         self, mounted: MountedFolder, controller: Controller
