@@ -31,12 +31,12 @@ QUIET_SECONDS = 5.0
 
 
 class StateEntry(msgspec.Struct, frozen=True, order=True):
-    """A file, folder or link of a crash state."""
+    """A file, folder, link, named pipe or socket of a crash state."""
 
     path: str
     """Absolute: Spark's logs hold such paths."""
     content: str | None
-    """Its hash; None: a folder."""
+    """Its hash; None: it is no file."""
     changed: int = 0
     """Of a file, when it was, ns since 1970: a source of files goes by that, and who marks a file by touching it. Of a
     folder whose operations are journalled, the time that somebody has set since its names last changed; 0: none."""
@@ -45,7 +45,7 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     size: int = 0
     """Of a file whose operations are journalled, bytes."""
     mode: int | None = None
-    """Its permission bits; None: those that a new file gets."""
+    """Its permission bits, and of a pipe or a socket what it is; None: those that a new file gets."""
     attributes: tuple[tuple[str, bytes], ...] = ()
     """Of a file that was copied, or a folder whose operations are journalled, its extended attributes; of a file whose
     operations are, `content` tells."""
@@ -278,6 +278,8 @@ class CopiedFolders:
                 path = Path(kept.path)
                 if kept.link is not None:
                     path.symlink_to(kept.link)
+                elif kept.mode is not None:
+                    os.mknod(path, kept.mode)
                 elif kept.content is None:
                     path.mkdir(parents=True, exist_ok=True)
                 else:
@@ -298,6 +300,8 @@ class CopiedFolders:
             return StateEntry(str(path), None, link=os.readlink(path))
         if path.is_dir():
             return StateEntry(str(path), None)
+        if not path.is_file():
+            return StateEntry(str(path), None, mode=path.stat().st_mode)
         content = path.read_bytes()
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():

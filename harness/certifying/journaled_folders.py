@@ -26,7 +26,7 @@ from ..crash_points.files.operations import (
     read_operations,
 )
 from ..crash_points.files.power import Loss, power_losses
-from ..crash_points.files.trees import File, Folder, Symlink, Tree, TreeNode, remove_folder
+from ..crash_points.files.trees import File, Folder, Meeting, Symlink, Tree, TreeNode, remove_folder
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
@@ -216,6 +216,8 @@ class JournaledFolders:
                 )
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
+            case Meeting():
+                return StateEntry(self._absolute(path), None, mode=node.mode)
 
 
 CHECKPOINT = "checkpoint"

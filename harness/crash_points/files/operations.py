@@ -27,6 +27,8 @@ class OperationKind(StrEnum):
     """Two names change places, each with all that is under it (renameat2 with RENAME_EXCHANGE)."""
     LINK = "link"
     SYMLINK = "symlink"
+    MKNOD = "mknod"
+    """A named pipe or a socket that was not there."""
     UNLINK = "unlink"
     MKDIR = "mkdir"
     RMDIR = "rmdir"
@@ -75,6 +77,7 @@ OF_NAMES = frozenset(
         OperationKind.CREATE,
         OperationKind.LINK,
         OperationKind.SYMLINK,
+        OperationKind.MKNOD,
         OperationKind.UNLINK,
         OperationKind.MKDIR,
         OperationKind.RMDIR,
@@ -101,7 +104,7 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     symbolic one, its text; of an extended attribute, its name; of OWNER, the numbers of user and group, `0:100`."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
-    permission bits."""
+    permission bits; of MKNOD, what it is (`st_mode`)."""
     data: bytes = b""
     """Of a write, or an extended attribute."""
     file: int = 0

@@ -34,7 +34,7 @@ import msgspec
 
 from ...core.promises import Extent, Promise
 from .operations import MOVES, OF_ATTRIBUTES, OF_NAMES, Operation, OperationKind
-from .trees import File, Folder, Symlink, Tree, TreeNode
+from .trees import File, Folder, Meeting, Symlink, Tree, TreeNode
 
 PAGE: Final = 4096
 NEWEST: Final = 8
@@ -381,3 +381,5 @@ def _held_by(node: TreeNode) -> object:
             return node.mode, node.owner, frozenset(node.attributes.items())
         case Symlink():
             return node.text
+        case Meeting():
+            return node.mode

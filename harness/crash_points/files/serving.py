@@ -340,6 +340,17 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._change(OperationKind.SYMLINK, target, other=source)
             return 0
 
+    def mknod(self, path: str, mode: int, dev: int) -> int:
+        """A named pipe or a socket: what goes through it is the kernel's, and seen where somebody writes it down. The
+        kernel makes files by `create`."""
+        if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+            raise OSError(errno.EPERM, f"something of the mode {mode:o}")
+        with self._lock:
+            self._refuse_after_death()
+            os.mknod(self._at(path), mode)
+            self._change(OperationKind.MKNOD, path, offset=mode)
+            return 0
+
     def unlink(self, path: str) -> int:
         self._meddle(path)
         with self._lock:
@@ -618,7 +629,9 @@ def _mode(entry: os.DirEntry[str]) -> int:
     """What kind of thing a name leads to, as far as a folder says."""
     if entry.is_symlink():
         return stat.S_IFLNK
-    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else stat.S_IFREG
+    if entry.is_dir(follow_symlinks=False):
+        return stat.S_IFDIR
+    return stat.S_IFREG if entry.is_file(follow_symlinks=False) else stat.S_IFMT(entry.stat().st_mode)
 
 
 def _handle(fip: Any) -> int | None:

@@ -82,6 +82,14 @@ class Symlink:
     text: str
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """A named pipe or a socket, where processes meet: it holds nothing that outlives them."""
+
+    mode: int
+    """What it is, and its permission bits."""
+
+
 @dataclass(eq=False, slots=True)
 class Folder:
     """What a path is that holds names."""
@@ -112,7 +120,7 @@ class Folder:
         return Folder(self.mode, self.changed, dict(self.attributes), self.owner)
 
 
-TreeNode = File | Symlink | Folder
+TreeNode = File | Symlink | Meeting | Folder
 
 
 class Tree:
@@ -138,6 +146,8 @@ class Tree:
                 owner = None if owner_of(about) == (os.geteuid(), os.getegid()) else owner_of(about)
                 if path.is_dir():
                     tree.nodes[name] = Folder(mode, attributes=attributes_of(path), owner=owner)
+                elif not path.is_file():
+                    tree.nodes[name] = Meeting(about.st_mode)
                 else:
                     content = path.read_bytes()
                     found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
@@ -184,6 +194,8 @@ class Tree:
                         self.files[path.stat().st_ino] = node
                     case Symlink():
                         path.symlink_to(node.text)
+                    case Meeting():
+                        os.mknod(path, node.mode)
                     case Folder():
                         path.mkdir(exist_ok=True)
             # Once each holds what it holds: that may be forbidden from then on, and changes the time.
@@ -228,6 +240,8 @@ class Tree:
                 self.nodes[one.path] = self._node(one.other)
             case OperationKind.SYMLINK:
                 self.nodes[one.path] = Symlink(one.other)
+            case OperationKind.MKNOD:
+                self.nodes[one.path] = Meeting(one.offset)
             case OperationKind.UNLINK | OperationKind.RMDIR:
                 self._node(one.path)
                 del self.nodes[one.path]

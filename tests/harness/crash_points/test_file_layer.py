@@ -8,6 +8,7 @@ import mmap
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -34,7 +35,7 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
 from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
-from streamproof.harness.crash_points.files.trees import File, Symlink, Tree, remove_folder
+from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
@@ -595,6 +596,39 @@ class TestStates:
         for state, group in ((after, OTHERS), (before, usual)):
             store.restore(state)
             assert rows.stat().st_gid == group
+
+    def test_hold_named_pipes_and_sockets_which_work_as_anywhere(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """A sink hands its rows to a process through one, and finds it there after a crash."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        pipe, address, rows = (mounted.mount / name for name in ("pipe", "address", "rows"))
+        marks = [store.mark()]
+        os.mkfifo(pipe)
+        marks.append(store.mark())
+        with subprocess.Popen(["sh", "-c", 'cat "$0" > "$1"', pipe, rows]):
+            pipe.write_text("1")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(address))
+        marks.append(store.mark())
+        assert rows.read_text() == "1"
+        assert {stat.S_IFMT(entry.stat().st_mode) for entry in os.scandir(mounted.mount)} == {
+            stat.S_IFIFO,
+            stat.S_IFSOCK,
+            stat.S_IFREG,
+        }
+        nothing, piped, both = store.states(marks)
+        asked = Looks(frozenset(), frozenset({str(pipe), str(address)}), frozenset())
+        assert asked.tell_apart(nothing, piped)
+        assert asked.tell_apart(piped, both)
+        for state, names in ((both, {"pipe", "address", "rows"}), (nothing, set()), (piped, {"pipe"})):
+            store.restore(state)
+            assert set(os.listdir(mounted.mount)) == names
+        assert pipe.is_fifo()
+        assert Tree.read(mounted.below).nodes["pipe"] == Meeting(pipe.stat().st_mode)
+        with pytest.raises(PermissionError):
+            os.mknod(mounted.mount / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
 
     def test_differ_by_a_mark_in_an_extended_attribute_and_it_is_put_back(
         self, mounted: MountedFolder, controller: Controller
