@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import traceback
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from ....contracts.query import Query
 from ....core.errors import InvalidOperator, OwnFailure, StreamproofError
+from ....crash_points.files.mounts import MOUNTED
 from . import source
 
 _SOURCE = os.sep.join(Path(source.__file__).parts[-3:])
@@ -23,7 +25,16 @@ def blame(query: Query, error: Exception) -> StreamproofError:
     sign = next((sign for sign in _OURS if sign in text), None)
     if sign is not None:
         return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {shortened_error(text)}")
-    return InvalidOperator(f"query {query.name!r} failed: {shortened_error(text)}")
+    said = shortened_error(text)
+    lacking = f"; {_LACKING}" if _UNSUPPORTED.search(said) else ""
+    return InvalidOperator(f"query {query.name!r} failed: {said}{lacking}")
+
+
+_UNSUPPORTED = re.compile(rf"\[Errno {errno.EOPNOTSUPP}\].*/{MOUNTED}/")
+_LACKING = (
+    "the folders of this run lie behind streamproof's file system, which has no files without a name (O_TMPFILE) "
+    "and no extended attributes but user.*: where they are missing, write a draft and rename it"
+)
 
 
 _DRIVER = (str(Path(__file__).with_name("driver.py")), __file__)
