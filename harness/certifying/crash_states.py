@@ -54,6 +54,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
     owner: tuple[int, int] | None = None
     """The numbers of its user and its group; None: those that a new file gets."""
+    names: int = 1
+    """Of a file whose operations are journalled, how many it has, which it says itself (`st_nlink`)."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -71,10 +73,10 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Of paths, contents, when files were changed, whose they are, and who may do what with them."""
+        """Of paths, contents, when files were changed, whose they are, who may do what with them, and which are one."""
         told = [
-            (kept.path, kept.content, kept.link, kept.changed, kept.mode, kept.attributes, kept.owner)
-            for kept in self.files
+            (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names)
+            for one in self.files
         ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
@@ -171,7 +173,9 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size, entry.mode, entry.changed, entry.owner)
+    if entry is None:
+        return None
+    return entry.content is None, entry.link, entry.size, entry.mode, entry.changed, entry.owner, entry.names
 
 
 def _taken_back(entry: StateEntry | None) -> object:
@@ -181,7 +185,7 @@ def _taken_back(entry: StateEntry | None) -> object:
 def _kind_taken_back(entry: StateEntry | None) -> object:
     if entry is None or not entry.rolled_back:
         return _kind(entry)
-    return entry.rolled_back, entry.link, entry.mode, entry.owner
+    return entry.rolled_back, entry.link, entry.mode, entry.owner, entry.names
 
 
 class NotQuiet(OwnFailure):

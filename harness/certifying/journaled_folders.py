@@ -174,7 +174,10 @@ class JournaledFolders:
 
     def _entries(self, tree: Tree) -> tuple[StateEntry, ...]:
         back = dict(self._rolled_back(tree))
-        return tuple(self._entry(path, tree.nodes[path], back.get(path, "")) for path in sorted(tree.nodes))
+        names = Counter(id(node) for node in tree.nodes.values() if isinstance(node, File))
+        return tuple(
+            self._entry(path, node, back.get(path, ""), names[id(node)]) for path, node in sorted(tree.nodes.items())
+        )
 
     def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
         """Databases in the middle of a transaction, and what lies beside them, with what SQLite takes them back to."""
@@ -192,7 +195,7 @@ class JournaledFolders:
                 yield path, said
                 yield from ((path + name, said) for name in beside)
 
-    def _entry(self, path: str, node: TreeNode, back: str) -> StateEntry:
+    def _entry(self, path: str, node: TreeNode, back: str, names: int) -> StateEntry:
         match node:
             case File():
                 return StateEntry(
@@ -203,6 +206,7 @@ class JournaledFolders:
                     mode=node.mode,
                     rolled_back=back,
                     owner=node.owner,
+                    names=names,
                 )
             case Folder():
                 marks = tuple(sorted(node.attributes.items()))

@@ -597,6 +597,25 @@ class TestStates:
             store.restore(state)
             assert rows.stat().st_gid == group
 
+    def test_differ_by_how_many_names_a_file_has_to_who_asks_for_one_of_them(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """A second name is the mark of a batch: it is written before the rows are."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows = mounted.mount / "rows"
+        rows.write_text("")
+        marks = [store.mark()]
+        os.link(rows, mounted.mount / "done")
+        marks.append(store.mark())
+        before, after = store.states(marks)
+        store.restore(before)
+        store.begin(controller.place, 2)
+        assert rows.stat().st_nlink == 1
+        assert store.looks().tell_apart(before, after)
+        store.restore(after)
+        assert rows.stat().st_nlink == 2
+
     def test_hold_named_pipes_and_sockets_which_work_as_anywhere(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:
