@@ -72,6 +72,8 @@ class Effects:
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._removed: set[str] = set()
         """Files that were there before."""
+        self._unplaced: list[tuple[Sequence[str], str]] = []
+        """Of each file that was opened by a name in some folder, where it may be, and the place in the user's code."""
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -95,6 +97,7 @@ class Effects:
         before = getattr(self._within, "place", "")
         self._within.place = place
         self._due = True
+        self._find_unplaced()
         self._look_around(before or place)
 
     def handed(self, callee: FrameType) -> Handed:
@@ -132,6 +135,7 @@ class Effects:
             # A function that is called for each row is left thousands of times.
             self._due = False
             self._look_around(getattr(self._within, "place", ""))
+        self._find_unplaced()
         with self._lock:
             seen, self._seen = self._seen, Counter()
             removed, self._removed = self._removed, set()
@@ -155,7 +159,12 @@ class Effects:
             frame: FrameType | None = sys._getframe(1)
             if event == _SPAWNED and frame is not None:
                 frame = frame.f_back
-            for target in filter(None, targets(arguments)):
+            self._find_unplaced()
+            named = [target for target in targets(arguments) if target]
+            if event == "open" and len(named) > 1:
+                self._note_one_of(named, frame)
+                return
+            for target in named:
                 self._note(event, kind, target, frame)
             if event == "os.rename" and (old := _path(arguments[0], arguments[2])):
                 # The old name goes.
@@ -182,6 +191,25 @@ class Effects:
                 self._seen[kind, target, place_of(theirs)] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
+
+    def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
+        real = [_real(target, followed=True) for target in targets]
+        self._open.heard_files.update(real)
+        theirs = self._user_frame(frame)
+        if theirs is not None:
+            with self._lock:
+                self._unplaced.append((real, place_of(theirs)))
+
+    def _find_unplaced(self) -> None:
+        """Once they are there. Of one that is nowhere any more, each place counts."""
+        if not self._unplaced:
+            return
+        with self._lock:
+            unplaced, self._unplaced = self._unplaced, []
+            for targets, place in unplaced:
+                for target in [one for one in targets if os.path.lexists(one)] or targets:
+                    if self._counts("file", target) and not os.path.isdir(target):
+                        self._seen["file", target, place] += 1
 
     def _counts(self, kind: str, target: str) -> bool:
         if kind == "connection":

@@ -780,6 +780,11 @@ def test_what_does_not_last_or_is_nobodys_is_no_effect(
         ("os.mkdir('parts')\nos.rmdir('parts')", {"parts"}),
         ("with tempfile.NamedTemporaryFile('w') as file: file.write('x')", set()),
         ("with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()", set()),
+        (
+            "folder = os.open('run', os.O_RDONLY)\nos.close(os.open('x', os.O_WRONLY | os.O_CREAT, dir_fd=folder))\n"
+            "os.rename('x', 'y', src_dir_fd=folder, dst_dir_fd=folder)\nos.close(folder)",
+            set(),
+        ),
     ],
 )
 def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_it(
