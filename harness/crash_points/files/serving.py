@@ -292,9 +292,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         else:
             self._look_into(old)
             self._meddle(new)
-        if os.path.isdir(self._at(new)):
-            # It is replaced only where it is empty.
-            self._look(OperationKind.LISTED, new)
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(_stat(self._at(new)).st_mode):
+                # It is replaced only where it is empty.
+                self._look(OperationKind.LISTED, new)
         with self._lock:
             self._refuse_after_death()
             if flags & ~_NO_REPLACE:
@@ -398,11 +399,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            before, now = os.stat(about), time.time_ns()
+            before, now = _stat(about), time.time_ns()
             accessed, changed = times or (now, now)
             kept = before.st_atime_ns, before.st_mtime_ns
-            os.utime(about, ns=(kept[0] if accessed is None else accessed, kept[1] if changed is None else changed))
-            if changed is not None:
+            ns = kept[0] if accessed is None else accessed, kept[1] if changed is None else changed
+            os.utime(about, ns=ns, follow_symlinks=isinstance(about, int))
+            if changed is not None and not stat.S_ISLNK(before.st_mode):
                 self._change(OperationKind.TIMES, self._named(path, fh), offset=changed, file=before.st_ino)
             return 0
 
@@ -410,7 +412,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            before = os.stat(about)
+            before = _stat(about)
+            if stat.S_ISLNK(before.st_mode):
+                raise OSError(errno.EOPNOTSUPP, "a link has no permissions of its own")
             os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
             if _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits:
@@ -456,11 +460,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            # A link that is named is meant itself: the kernel has followed those that are not.
-            follows = isinstance(about, int)
-            before = os.stat(about, follow_symlinks=follows)
-            os.chown(about, uid, gid, follow_symlinks=follows)
-            owner = owner_of(os.stat(about, follow_symlinks=follows))
+            before = _stat(about)
+            os.chown(about, uid, gid, follow_symlinks=isinstance(about, int))
+            owner = owner_of(_stat(about))
             if _is_kept(path, before) and owner != owner_of(before):
                 told = "{}:{}".format(*owner)
                 self._change(OperationKind.OWNER, self._named(path, fh), other=told, file=before.st_ino)
@@ -603,6 +605,12 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
 
     def _path(self, path: bytes | None) -> str | None:
         return None if path is None else path.decode(self.encoding, self.errors)
+
+
+def _stat(about: str | int) -> os.stat_result:
+    """Of a link that is named, of itself: the kernel has followed those that are not meant. Where one leads may be in
+    the mounted folder, about which nobody here may ask while the lock is held."""
+    return os.stat(about, follow_symlinks=isinstance(about, int))
 
 
 def _is_kept(path: str | None, about: os.stat_result) -> bool:

@@ -542,6 +542,26 @@ os.kill(os.getpid(), signal.SIGKILL)
             check_mounts()
 
 
+@needs_mounts
+def test_a_link_into_the_folders_has_a_time_and_an_owner_of_its_own(mounted: MountedFolder) -> None:
+    """As who copies a folder with its links sets them. In a process of its own, since nobody can end one that waits for
+    an answer in vain."""
+    rows, link = mounted.mount / "rows", mounted.mount / "link"
+    rows.write_text("1")
+    os.utime(rows, (5, 5))
+    link.symlink_to(rows)
+    body = (
+        "import os, sys; os.utime(sys.argv[1], (7, 7), follow_symlinks=False); os.lchown(sys.argv[1], -1, os.getgid())"
+    )
+    done = subprocess.Popen([sys.executable, "-c", body, link])
+    wait_until(lambda: done.poll() is not None, 30.0, "the time of a link to be set")
+    assert done.returncode == 0
+    assert (rows.stat().st_mtime, link.lstat().st_mtime) == (5, 7)
+    copied = mounted.mount / "copied"
+    shutil.copytree(mounted.mount, copied, symlinks=True, ignore=lambda folder, names: [*{"copied"} & {*names}])
+    assert os.readlink(copied / "link") == str(rows)
+
+
 MARKS_OF_FOLDERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
     "permissions": (lambda folder: folder.chmod(0o500), lambda folder: stat.S_IMODE(folder.stat().st_mode)),
     "time": (lambda folder: os.utime(folder, (7, 7)), lambda folder: folder.stat().st_mtime),
