@@ -22,6 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
+from .children import children
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -37,6 +38,8 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _MOST: Final = 20
 """Arguments without a name that are looked at."""
 _LONGEST_PATH: Final = 1_000
+NOT_WAITED_FOR: Final = " (not waited for)"
+"""Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
 LONGEST: Final = 500
 """Characters of a target."""
 
@@ -74,6 +77,9 @@ class Effects:
         """Files that were there before."""
         self._unplaced: list[tuple[Sequence[str], str]] = []
         """Of each file that was opened by a name in some folder, where it may be, and the place in the user's code."""
+        self._started: tuple[frozenset[int], str] | None = None
+        """Where the user's code has started a process since it was last left, this process's children just before, and
+        the place."""
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -149,6 +155,16 @@ class Effects:
             for (kind, target, place, passing), times in sorted(merged.items())
         ]
 
+    def left_behind(self) -> list[OutsideEffect]:
+        """The processes that the user's code has started since it was last left, and has not waited for: what they do
+        later, and in which order with what is done here, no run can try. Asked when that code is left."""
+        started, self._started = self._started, None
+        if started is None:
+            return []
+        before, place = started
+        names = Counter(name for number, name in children().items() if number not in before)
+        return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
+
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         found = _EFFECTS.get(event)
         if found is None or not self.active or getattr(self._within, "busy", False):
@@ -191,6 +207,9 @@ class Effects:
                 self._seen[kind, target, place_of(theirs)] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
+                if kind == "process" and self._started is None:
+                    # Python tells of it just before.
+                    self._started = frozenset(children()), place_of(theirs)
 
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
         real = [_real(target, followed=True) for target in targets]

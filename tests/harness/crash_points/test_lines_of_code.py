@@ -123,6 +123,27 @@ def ends_its_thread(frame, batch, folder, until):
     thread.join()
 
 
+import subprocess
+
+
+def starts_a_process(frame, batch, folder, waits):
+    child = subprocess.Popen(["sleep", "0.2"])
+    if waits:
+        child.wait()
+
+
+class WritesThroughAProcess:
+    def open(self, partition_id, epoch_id):
+        self.child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        return True
+
+    def process(self, row):
+        self.child.stdin.write(b"1")
+
+    def close(self, error):
+        self.child.communicate()
+
+
 import asyncio
 import threading
 
@@ -390,6 +411,38 @@ class TestLines:
         finally:
             until.set()
         assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    @pytest.mark.parametrize("waits", [True, False])
+    def test_a_process_that_was_not_waited_for_when_it_has_returned_is_told_for_itself(
+        self,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+        waits: bool,
+    ) -> None:
+        """In which order that and the user's code come, no run can try."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            for batch in range(2):
+                as_batch(partial(sink.starts_a_process, folder=str(tmp_path), waits=waits), batch)
+        left = set() if waits else {("process", "sleep (not waited for)", 1)}
+        assert said.effects == {("process", "sleep", 1)} | left
+
+    def test_a_process_that_a_task_begins_with_its_rows_and_ends_with_them_is_waited_for(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said:
+
+            @followed_each
+            def task() -> None:
+                with as_task("3"):
+                    writer = sink.WritesThroughAProcess()
+                    writer.open(0, 3)
+                    writer.process(1)
+                    writer.close(None)
+
+            task()
+        assert {(kind, target) for kind, target, _ in said.effects} == {("process", "cat")}
 
     def test_a_thread_that_a_generator_begins_is_such_an_effect_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
