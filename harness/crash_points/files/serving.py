@@ -39,6 +39,8 @@ from .trees import USERS_OWN, owner_of
 _library = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
+LONGEST = 1 << 30
+"""How long a file can be, bytes, be it empty for the most part: whoever makes crash states of it holds it in memory."""
 _LOOK_SECONDS = 0.005
 """How often a caller that waits is looked after."""
 _NAMELESS = ".fuse_hidden"
@@ -266,6 +268,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._refuse_after_death()
             if handle.appends:
                 offset = os.fstat(handle.fd).st_size
+            _check_length(offset + len(data))
             written = os.pwrite(handle.fd, data, offset)
             self._change(OperationKind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
             return written
@@ -273,6 +276,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
         if named := self._named(path, fh):
             self._meddle(named)
+        _check_length(length)
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
@@ -605,6 +609,11 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
 
     def _path(self, path: bytes | None) -> str | None:
         return None if path is None else path.decode(self.encoding, self.errors)
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST:
+        raise OSError(errno.EFBIG, f"a file of {length:,} bytes; {LONGEST:,} are the most")
 
 
 def _stat(about: str | int) -> os.stat_result:

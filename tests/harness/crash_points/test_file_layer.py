@@ -34,7 +34,7 @@ from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
+from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
@@ -540,6 +540,17 @@ os.kill(os.getpid(), signal.SIGKILL)
         monkeypatch.setattr("streamproof.harness.crash_points.files.mounting.FUSE_DEVICE", Path("/dev/no-such-device"))
         with pytest.raises(MissingTool, match="/dev/no-such-device is not there"):
             check_mounts()
+
+
+@needs_mounts
+def test_a_file_cannot_be_made_longer_than_whoever_makes_crash_states_can_hold(mounted: MountedFolder) -> None:
+    """As a database sets the size of its map in advance."""
+    with (mounted.mount / "rows").open("wb") as file:
+        for lengthens in (lambda: file.truncate(1 << 40), lambda: os.pwrite(file.fileno(), b"1", 1 << 40)):
+            with pytest.raises(OSError, match="File too large"):
+                lengthens()
+        file.truncate(1 << 20)
+    assert len(journalled(mounted).file_of(Operation(OperationKind.WRITE, "rows")).content) == 1 << 20
 
 
 @needs_mounts

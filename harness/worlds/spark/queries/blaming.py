@@ -26,15 +26,21 @@ def blame(query: Query, error: Exception) -> StreamproofError:
     if sign is not None:
         return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {shortened_error(text)}")
     said = shortened_error(text)
-    lacking = f"; {_LACKING}" if _UNSUPPORTED.search(said) else ""
+    lacking = "".join(f"; {what}" for sign, what in _LACKING.items() if re.search(sign, said))
     return InvalidOperator(f"query {query.name!r} failed: {said}{lacking}")
 
 
-_UNSUPPORTED = re.compile(rf"\[Errno {errno.EOPNOTSUPP}\].*/{MOUNTED}/")
-_LACKING = (
-    "the folders of this run lie behind streamproof's file system, which has no files without a name (O_TMPFILE) "
-    "and no extended attributes but user.*: where they are missing, write a draft and rename it"
-)
+_LACKING = {
+    rf"\[Errno {errno.EOPNOTSUPP}\].*/{MOUNTED}/": (
+        "the folders of this run lie behind streamproof's file system, which has no files without a name (O_TMPFILE) "
+        "and no extended attributes but user.*: where they are missing, write a draft and rename it"
+    ),
+    rf"\[Errno {errno.EFBIG}\]": (
+        "where the folders of a run lie behind streamproof's file system, a file has 1 GiB at most, be it empty for "
+        "the most part: set the size of a file or a map in advance to less"
+    ),
+}
+"""What the file system of a run lacks, by how an error looks that comes of it."""
 
 
 _DRIVER = (str(Path(__file__).with_name("driver.py")), __file__)

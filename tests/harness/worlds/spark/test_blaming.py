@@ -45,5 +45,8 @@ def test_what_the_file_system_of_a_run_has_not_is_said_where_a_query_fails_by_it
     query = Query(lambda frame: frame, name="mine")
     refused = OSError(errno.EOPNOTSUPP, "Operation not supported", "/work/worker-0/mounted/sink")
     assert "no files without a name (O_TMPFILE)" in str(blame(query, refused))
+    too_large = OSError(errno.EFBIG, "File too large")
+    assert "a file has 1 GiB at most" in str(blame(query, too_large))
     elsewhere = OSError(errno.EOPNOTSUPP, "Operation not supported", "/mnt/share")
     assert "O_TMPFILE" not in str(blame(query, elsewhere))
+    assert "1 GiB" not in str(blame(query, elsewhere))
