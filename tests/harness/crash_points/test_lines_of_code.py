@@ -132,6 +132,10 @@ def starts_a_process(frame, batch, folder, waits):
         child.wait()
 
 
+def starts_one_in_the_background(frame, batch, folder):
+    os.system("sleep 0.5 &")
+
+
 class WritesThroughAProcess:
     def open(self, partition_id, epoch_id):
         self.child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -427,6 +431,15 @@ class TestLines:
                 as_batch(partial(sink.starts_a_process, folder=str(tmp_path), waits=waits), batch)
         left = set() if waits else {("process", "sleep (not waited for)", 1)}
         assert said.effects == {("process", "sleep", 1)} | left
+
+    def test_a_process_that_a_shell_leaves_in_the_background_is_told_for_itself(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.starts_one_in_the_background, folder=str(tmp_path)), 1)
+        ((_, shell, _), (_, left, _)) = sorted(said.effects, key=lambda one: "not waited" in one[1])
+        assert shell == "sleep 0.5 &"
+        assert left in ("sleep (not waited for)", "sh (not waited for)")
 
     def test_a_process_that_a_task_begins_with_its_rows_and_ends_with_them_is_waited_for(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
