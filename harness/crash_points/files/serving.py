@@ -211,9 +211,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         for beside in (path,) if path.endswith(BESIDE_SQLITE) else (path + name for name in BESIDE_SQLITE):
             if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
                 continue
-            with suppress(FileNotFoundError):
+            try:
                 if os.lstat(self._at(beside)).st_ino not in self._created:
                     self._look(OperationKind.OPENED, path)
+            except OSError as error:
+                # What is beside a name can be longer than a name may be: then it is not there either.
+                if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+                    raise
 
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
@@ -538,6 +542,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         skimmed = (OperationKind.SKIMMED, path.rpartition("/")[0] or "/") in self._seen
         in_passing = skimmed and _is_java(_caller())
         self._look(OperationKind.ASKED_IN_PASSING if in_passing else OperationKind.ASKED, path)
+
+    def access(self, path: str, amode: int) -> int:
+        self._ask(path)
+        if not os.path.islink(self._at(path)) and not os.access(self._at(path), amode):
+            raise OSError(errno.EACCES, f"{path} does not permit {amode}")
+        return 0
 
     def readlink(self, path: str) -> str:
         self._look(OperationKind.ASKED, path)

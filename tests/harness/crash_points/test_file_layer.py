@@ -554,6 +554,27 @@ def test_a_file_cannot_be_made_longer_than_whoever_makes_crash_states_can_hold(m
 
 
 @needs_mounts
+def test_a_name_can_be_as_long_as_anywhere(mounted: MountedFolder) -> None:
+    draft, rows = mounted.mount / "draft", mounted.mount / ("n" * os.pathconf(mounted.mount, "PC_NAME_MAX"))
+    draft.write_text("1")
+    draft.rename(rows)
+    rows.write_text("2")
+    assert journalled(mounted).nodes.keys() == {rows.name}
+    rows.unlink()
+
+
+@needs_mounts
+def test_who_may_do_what_with_a_file_is_said_as_it_is(mounted: MountedFolder) -> None:
+    """Nobody may execute a file without that permission, be it root."""
+    script = mounted.mount / "script"
+    script.write_text("#!/bin/sh")
+    assert not os.access(script, os.X_OK)
+    script.chmod(0o700)
+    assert os.access(script, os.X_OK)
+    assert not os.access(mounted.mount / "nothing", os.F_OK)
+
+
+@needs_mounts
 def test_a_link_into_the_folders_has_a_time_and_an_owner_of_its_own(mounted: MountedFolder) -> None:
     """As who copies a folder with its links sets them. In a process of its own, since nobody can end one that waits for
     an answer in vain."""
