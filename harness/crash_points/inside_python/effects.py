@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing.util
 import os
 import stat
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -80,6 +81,8 @@ class Effects:
         self._started: tuple[frozenset[int], str] | None = None
         """Where the user's code has started a process since it was last left, this process's children just before, and
         the place."""
+        self._forgotten: dict[int, str] = {}
+        """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -90,6 +93,7 @@ class Effects:
     def install(self) -> None:
         sys.addaudithook(self._hear)
         _tell_of_spawning()
+        _tell_of_forgetting()
 
     def begin(self, place: str = "") -> None:
         """From now on, at a place that is no line. What is open already was opened by somebody else."""
@@ -159,13 +163,20 @@ class Effects:
         """The processes that the user's code has started since it was last left, and has not waited for: what they do
         later, and in which order with what is done here, no run can try. Asked when that code is left."""
         started, self._started = self._started, None
+        forgotten, self._forgotten = self._forgotten, {}
         if started is None:
             return []
         before, place = started
-        names = Counter(name for number, name in children().items() if number not in before)
+        there = {number: name for number, name in children().items() if number not in before}
+        names = Counter((forgotten | there).values())
         return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == _FORGOTTEN and self._started is not None:
+            (number,) = arguments
+            if number not in self._started[0]:
+                self._forgotten[number] = children().get(number, "?")
+            return
         found = _EFFECTS.get(event)
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
@@ -300,6 +311,21 @@ def _tell_of_spawning() -> None:
     multiprocessing.util.spawnv_passfds = told
 
 
+def _tell_of_forgetting() -> None:
+    """Nor of those whose object goes before anybody has waited for them, but by a warning."""
+    forget = subprocess.Popen.__del__
+    if hasattr(forget, "__wrapped__"):
+        return
+
+    @wraps(forget)
+    def told(popen: subprocess.Popen[Any], audit: Callable[..., None] = sys.audit) -> None:
+        if getattr(popen, "_child_created", False) and popen.returncode is None:
+            audit(_FORGOTTEN, popen.pid)
+        forget(popen)
+
+    subprocess.Popen.__del__ = told  # type: ignore[method-assign]
+
+
 def _is_the_systems(path: str) -> bool:
     return path.startswith(_SYSTEM) and not path.startswith(_MEMORY)
 
@@ -393,6 +419,7 @@ def _forked(arguments: tuple[Any, ...]) -> Sequence[str]:
 
 
 _SPAWNED: Final = f"{OURS}.spawned"
+_FORGOTTEN: Final = f"{OURS}.forgotten"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""

@@ -132,6 +132,15 @@ def starts_a_process(frame, batch, folder, waits):
         child.wait()
 
 
+def forgets_one(folder):
+    child = subprocess.Popen(["sleep", "0"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+
+def forgets_one_that_has_ended(frame, batch, folder):
+    forgets_one(folder)
+
+
 def starts_one_in_the_background(frame, batch, folder):
     os.system("sleep 0.5 &")
 
@@ -431,6 +440,14 @@ class TestLines:
                 as_batch(partial(sink.starts_a_process, folder=str(tmp_path), waits=waits), batch)
         left = set() if waits else {("process", "sleep (not waited for)", 1)}
         assert said.effects == {("process", "sleep", 1)} | left
+
+    def test_a_process_that_has_ended_by_itself_was_not_waited_for_either(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """It was quick here. Python has cleaned up after it by now."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.forgets_one_that_has_ended, folder=str(tmp_path)), 1)
+        assert said.effects == {("process", "sleep", 1), ("process", "sleep (not waited for)", 1)}
 
     def test_a_process_that_a_shell_leaves_in_the_background_is_told_for_itself(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
