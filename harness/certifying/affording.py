@@ -139,7 +139,9 @@ class Affording:
         # Where no verdict rests on what is left, there is nothing to tell apart.
         fewer = for_verdicts if (needed or kills) and for_verdicts < minutes else 0
         command = f"{go_on_command(state.folder)} --minutes {fewer or minutes}" if self._request.origin else ""
-        return More(len(untried), len(state.plan), len(sample), minutes, command, fewer)
+        # What was not reached counts as planned, though it may stand in no plan.
+        planned = len({*state.plan, *missed})
+        return More(len(untried), planned, len(sample), minutes, command, fewer)
 
 
 def _minutes(seconds: float) -> int:

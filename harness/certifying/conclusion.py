@@ -425,7 +425,7 @@ def _reasons(
     else:
         missed = [line.why_not for line in lines if line.why_not is not None]
         if missed:
-            yield f"{len(missed):,} of {_crashes(total)} could not be reached: {_counted(missed)}"
+            yield f"{len(missed):,} of {_crashes(total)} were not reached: {_counted(missed)}"
         rest = [line for line in lines if not line.covered and not line.violated and line.why_not is None]
         unclear = ["; ".join(line.open) for line in rest if line.trials]
         if unclear:

@@ -31,12 +31,12 @@ QUIET_SECONDS = 5.0
 
 
 class StateEntry(msgspec.Struct, frozen=True, order=True):
-    """A file, folder or link of a crash state."""
+    """A file, folder, link, named pipe or socket of a crash state."""
 
     path: str
     """Absolute: Spark's logs hold such paths."""
     content: str | None
-    """Its hash; None: a folder."""
+    """Its hash; None: it is no file."""
     changed: int = 0
     """Of a file, when it was, ns since 1970: a source of files goes by that, and who marks a file by touching it. Of a
     folder whose operations are journalled, the time that somebody has set since its names last changed; 0: none."""
@@ -45,13 +45,17 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     size: int = 0
     """Of a file whose operations are journalled, bytes."""
     mode: int | None = None
-    """Its permission bits; None: those that a new file gets."""
+    """Its permission bits, and of a pipe or a socket what it is; None: those that a new file gets."""
     attributes: tuple[tuple[str, bytes], ...] = ()
     """Of a file that was copied, or a folder whose operations are journalled, its extended attributes; of a file whose
     operations are, `content` tells."""
     rolled_back: str = ""
     """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
+    owner: tuple[int, int] | None = None
+    """The numbers of its user and its group; None: those that a new file gets."""
+    names: int = 1
+    """Of a file whose operations are journalled, how many it has, which it says itself (`st_nlink`)."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -69,8 +73,11 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Of paths, contents, when files were changed, and who may do what with them."""
-        told = [(kept.path, kept.content, kept.link, kept.changed, kept.mode, kept.attributes) for kept in self.files]
+        """Of paths, contents, when files were changed, whose they are, who may do what with them, and which are one."""
+        told = [
+            (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names)
+            for one in self.files
+        ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
@@ -166,7 +173,9 @@ def _content(entry: StateEntry | None) -> object:
 
 
 def _kind(entry: StateEntry | None) -> object:
-    return entry and (entry.content is None, entry.link, entry.size, entry.mode, entry.changed)
+    if entry is None:
+        return None
+    return entry.content is None, entry.link, entry.size, entry.mode, entry.changed, entry.owner, entry.names
 
 
 def _taken_back(entry: StateEntry | None) -> object:
@@ -176,7 +185,7 @@ def _taken_back(entry: StateEntry | None) -> object:
 def _kind_taken_back(entry: StateEntry | None) -> object:
     if entry is None or not entry.rolled_back:
         return _kind(entry)
-    return entry.rolled_back, entry.link, entry.mode
+    return entry.rolled_back, entry.link, entry.mode, entry.owner, entry.names
 
 
 class NotQuiet(OwnFailure):
@@ -273,6 +282,8 @@ class CopiedFolders:
                 path = Path(kept.path)
                 if kept.link is not None:
                     path.symlink_to(kept.link)
+                elif kept.mode is not None:
+                    os.mknod(path, kept.mode)
                 elif kept.content is None:
                     path.mkdir(parents=True, exist_ok=True)
                 else:
@@ -293,6 +304,8 @@ class CopiedFolders:
             return StateEntry(str(path), None, link=os.readlink(path))
         if path.is_dir():
             return StateEntry(str(path), None)
+        if not path.is_file():
+            return StateEntry(str(path), None, mode=path.stat().st_mode)
         content = path.read_bytes()
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():

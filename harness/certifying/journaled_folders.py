@@ -26,7 +26,7 @@ from ..crash_points.files.operations import (
     read_operations,
 )
 from ..crash_points.files.power import Loss, power_losses
-from ..crash_points.files.trees import File, Folder, Symlink, Tree, TreeNode, remove_folder
+from ..crash_points.files.trees import File, Folder, Meeting, Symlink, Tree, TreeNode, remove_folder
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
 from .file_points import without_randoms
@@ -174,7 +174,10 @@ class JournaledFolders:
 
     def _entries(self, tree: Tree) -> tuple[StateEntry, ...]:
         back = dict(self._rolled_back(tree))
-        return tuple(self._entry(path, tree.nodes[path], back.get(path, "")) for path in sorted(tree.nodes))
+        names = Counter(id(node) for node in tree.nodes.values() if isinstance(node, File))
+        return tuple(
+            self._entry(path, node, back.get(path, ""), names[id(node)]) for path, node in sorted(tree.nodes.items())
+        )
 
     def _rolled_back(self, tree: Tree) -> Iterator[tuple[str, str]]:
         """Databases in the middle of a transaction, and what lies beside them, with what SQLite takes them back to."""
@@ -192,18 +195,33 @@ class JournaledFolders:
                 yield path, said
                 yield from ((path + name, said) for name in beside)
 
-    def _entry(self, path: str, node: TreeNode, back: str) -> StateEntry:
+    def _entry(self, path: str, node: TreeNode, back: str, names: int) -> StateEntry:
         match node:
             case File():
-                size, mode = len(node.content), node.mode
                 return StateEntry(
-                    self._absolute(path), node.token.hex(), node.changed, size=size, mode=mode, rolled_back=back
+                    self._absolute(path),
+                    node.token.hex(),
+                    node.changed,
+                    size=len(node.content),
+                    mode=node.mode,
+                    rolled_back=back,
+                    owner=node.owner,
+                    names=names,
                 )
             case Folder():
                 marks = tuple(sorted(node.attributes.items()))
-                return StateEntry(self._absolute(path), None, node.changed or 0, mode=node.mode, attributes=marks)
+                return StateEntry(
+                    self._absolute(path),
+                    None,
+                    node.changed or 0,
+                    mode=node.mode,
+                    attributes=marks,
+                    owner=node.owner,
+                )
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)
+            case Meeting():
+                return StateEntry(self._absolute(path), None, mode=node.mode)
 
 
 CHECKPOINT = "checkpoint"

@@ -18,6 +18,7 @@ from ..core.addresses import Point, Side
 from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
 from ..core.wording import amount_said, counted
+from ..crash_points.inside_python.effects import NOT_WAITED_FOR
 from ..reporting.runs import has_own_source
 from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, tried_said
@@ -152,6 +153,12 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
                 f"Cut by no crash: what {one.name} does later than it did here. It has begun in {one.place}, and was "
                 f"still there when what Spark calls had returned, {counted(one.times, 'time')}: nobody has to have "
                 f'waited for it. End it before that, or accept it: Query(..., accepts=("{one.name}",))'
+            )
+        elif one.kind == "process" and one.target.endswith(NOT_WAITED_FOR) and not one.accepted:
+            yield (
+                f"Cut by no crash: what {one.name} does later than it did here. It was started in {one.place}, and "
+                f"nobody had waited for it when what Spark calls had returned, {counted(one.times, 'time')}. Wait for "
+                f'it before that, or accept it: Query(..., accepts=("{one.name}",))'
             )
         elif one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"

@@ -42,9 +42,14 @@ def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
                 found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
     return tuple(
-        Uncut(kind, target, place, times, any(fnmatchcase(f"{kind} {target}", one) for one in query.accepts))
+        Uncut(kind, target, place, times, any(_means(one, f"{kind} {target}") for one in query.accepts))
         for (kind, target, place), times in sorted(most.items())
     )
+
+
+def _means(accepted: str, effect: str) -> bool:
+    """An effect can be accepted as it is named, be there what is else a pattern in its name."""
+    return accepted == effect or fnmatchcase(effect, accepted)
 
 
 def shared_of(attempt: Attempt) -> list[str]:

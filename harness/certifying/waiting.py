@@ -112,5 +112,5 @@ def _rank(crash: Crash, sink: str) -> int:
     return 0 if crash.point in FINE_POINTS else 1
 
 
-SEALING = frozenset({"rename", "exchange", "link", "unlink", "fsync", "symlink", "chmod"})
+SEALING = frozenset({"rename", "exchange", "link", "unlink", "fsync", "symlink", "chmod", "chown"})
 """Operations by which most that write something make it count."""

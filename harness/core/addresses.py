@@ -153,7 +153,21 @@ class CodeLine:
 
 
 def _nth(number: int) -> str:
-    return {2: "second", 3: "third"}.get(number, f"{number}th")
+    ends = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return {2: "second", 3: "third"}.get(number, f"{number}{ends}")
+
+
+_FILE_OPERATION = re.compile(r"(?P<batch>\d+|\?)/(?P<what>.+)#(?P<time>\d+)", re.DOTALL)
+
+
+def _file_operation_said(key: str) -> str:
+    """In words, what the whole key of an operation on a file says, and any other as it is."""
+    match = _FILE_OPERATION.fullmatch(key)
+    if match is None:
+        return key
+    batch = "" if match["batch"] == "?" else f" in batch {match['batch']}"
+    again = f", the {_nth(int(match['time']))} time" if match["time"] != "1" else ""
+    return f"{match['what']}{batch}{again}"
 
 
 _TEXT = re.compile(
@@ -242,7 +256,8 @@ class Moment:
         elif self.point is Point.LINE and (line := CodeLine.of(self.key or "")) is not None:
             text = line.said(self.side)
         else:
-            text = f"{self.side} {_WORDS[self.point].format(actor=actor, key=self.key or 'anything')}"
+            key = _file_operation_said(self.key or "") if self.point is Point.FILE else self.key
+            text = f"{self.side} {_WORDS[self.point].format(actor=actor, key=key or 'anything')}"
         if self.incarnation is not None:
             text += f", as incarnation {self.incarnation}"
         return f"{text}, recovering" if self.recovering else text

@@ -45,7 +45,7 @@ def head_line(head: Head) -> Text:
 
 
 def fact_lines(facts: Sequence[Fact]) -> Iterator[Text]:
-    width = max([_LABEL, *(len(fact.label) + 2 for fact in facts)])
+    width = max([_LABEL, *(len(fact.label) + 1 for fact in facts)])
     for fact in facts:
         yield Text.assemble(f"  {fact.label:<{width}}", (fact.text, _FACTS[fact.tone]))
 

@@ -62,7 +62,11 @@ def files_in(worker: RecoveryWorker) -> dict[str, str]:
             for name in (*names, *(one for one in folders if os.path.islink(os.path.join(root, one)))):
                 path = Path(root, name)
                 try:
-                    content = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()
+                    if path.is_symlink():
+                        content = os.fsencode(os.readlink(path))
+                    else:
+                        # Who reads a named pipe waits for somebody who writes to it.
+                        content = path.read_bytes() if path.is_file() else b""
                 except OSError as error:
                     raise StorageFailed(f"cannot read {path}: {error.strerror or error}") from error
                 found[path.relative_to(above).as_posix()] = hashlib.sha256(content).hexdigest()

@@ -14,7 +14,7 @@ import msgspec
 from ...core.errors import MissingTool, ProcessDied, StorageFailed
 from ...core.waiting import wait_until
 from ...core.wire import Endpoint
-from .mounts import mount_name, unmount
+from .mounts import MOUNTED, mount_name, unmount
 from .operations import LOOKS, OperationKind, read_operations
 from .orders import ServingPlan, StandingOrder
 
@@ -43,7 +43,7 @@ class MountedFolder:
 
     def __init__(self, home: Path, run: str, environment: Mapping[str, str], log: Path) -> None:
         """`home` is a folder of its own. `environment` is what its process gets, the run's labels among it."""
-        self.mount, self.below, self.journal = home / "mounted", home / "below", home / "journal"
+        self.mount, self.below, self.journal = home / MOUNTED, home / "below", home / "journal"
         self._nameless = home / "nameless"
         self._plan = home / "plan.json"
         self._name = mount_name(run)

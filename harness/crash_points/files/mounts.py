@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+MOUNTED: Final = "mounted"
+"""How each folder is called where one is mounted."""
 MARK: Final = "streamproof"
 """How their names begin; the run's id follows."""
 _MOUNTS: Final = Path("/proc/self/mounts")

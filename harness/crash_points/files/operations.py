@@ -27,6 +27,8 @@ class OperationKind(StrEnum):
     """Two names change places, each with all that is under it (renameat2 with RENAME_EXCHANGE)."""
     LINK = "link"
     SYMLINK = "symlink"
+    MKNOD = "mknod"
+    """A named pipe or a socket that was not there."""
     UNLINK = "unlink"
     MKDIR = "mkdir"
     RMDIR = "rmdir"
@@ -38,6 +40,8 @@ class OperationKind(StrEnum):
     """When a file or folder was changed is set. No content changes."""
     MODE = "chmod"
     """Who may do what with a file or folder is set, to something else than before."""
+    OWNER = "chown"
+    """Whose a file or folder is, or of which group, is set, to something else than before."""
     SET_ATTRIBUTE = "setxattr"
     """An extended attribute of a file or folder gets a value."""
     REMOVE_ATTRIBUTE = "removexattr"
@@ -73,6 +77,7 @@ OF_NAMES = frozenset(
         OperationKind.CREATE,
         OperationKind.LINK,
         OperationKind.SYMLINK,
+        OperationKind.MKNOD,
         OperationKind.UNLINK,
         OperationKind.MKDIR,
         OperationKind.RMDIR,
@@ -96,10 +101,10 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
     """Of a rename, the new path; of an exchange, the other one; of a link, the path of the file that it leads to; of a
-    symbolic one, its text; of an extended attribute, its name."""
+    symbolic one, its text; of an extended attribute, its name; of OWNER, the numbers of user and group, `0:100`."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
-    permission bits."""
+    permission bits; of MKNOD, what it is (`st_mode`)."""
     data: bytes = b""
     """Of a write, or an extended attribute."""
     file: int = 0

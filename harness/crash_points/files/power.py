@@ -19,7 +19,7 @@ The promises:
 
 Simplified, in the file system's favour: a rename is one step, and so is an exchange; one operation that writes is torn
 at pages only, and inside of none; who rewrites a truncated file is taken to have closed it at once, since the journal
-does not say when files are closed; who syncs a folder has synced the names that it needs to be reached, and the
+does not say when files are closed; who syncs a folder has synced the names that it needs to be reached, and the owners,
 permissions and extended attributes of what it holds, as who syncs a file has synced its own. Against it: time makes
 nothing durable, though Linux writes back what is half a minute old.
 """
@@ -34,14 +34,14 @@ import msgspec
 
 from ...core.promises import Extent, Promise
 from .operations import MOVES, OF_ATTRIBUTES, OF_NAMES, Operation, OperationKind
-from .trees import File, Folder, Symlink, Tree, TreeNode
+from .trees import File, Folder, Meeting, Symlink, Tree, TreeNode
 
 PAGE: Final = 4096
 NEWEST: Final = 8
 """How many names, the newest of those that are not synced, are lost one after the other or each by itself."""
-_OF_INODES = frozenset({OperationKind.MODE, *OF_ATTRIBUTES})
+_OF_INODES = frozenset({OperationKind.MODE, OperationKind.OWNER, *OF_ATTRIBUTES})
 _NAMES = OF_NAMES | _OF_INODES
-"""Permissions and extended attributes are kept as names are."""
+"""Owners, permissions and extended attributes are kept as names are."""
 _CONTENTS = frozenset({OperationKind.WRITE, OperationKind.TRUNCATE})
 _SYNCS = frozenset({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
 _LISTED = 2
@@ -178,8 +178,8 @@ class _Done:
         self.files: dict[File, list[int]] = {}
         """Each file, and the places of those that change its content, where they are free."""
         self._of: dict[int, File | Folder] = {}
-        """Of an operation on a content, a sync of one, and a creation: the file. Of one on permissions or extended
-        attributes: what has them."""
+        """Of an operation on a content, a sync of one, and a creation: the file. Of one on owners, permissions or
+        extended attributes: what has them."""
         self._called: dict[File | Folder, str] = {}
         self._synced_at: dict[File | Folder, int] = {}
         self._brought: list[tuple[int, File, bool]] = []
@@ -376,8 +376,10 @@ def _shape(tree: Tree) -> object:
 def _held_by(node: TreeNode) -> object:
     match node:
         case File():
-            return bytes(node.content), node.mode, frozenset(node.attributes.items())
+            return bytes(node.content), node.mode, node.owner, frozenset(node.attributes.items())
         case Folder():
-            return node.mode, frozenset(node.attributes.items())
+            return node.mode, node.owner, frozenset(node.attributes.items())
         case Symlink():
             return node.text
+        case Meeting():
+            return node.mode

@@ -34,11 +34,13 @@ from ...core.addresses import Point, Side
 from .mounts import unmount
 from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, Operation, OperationKind, framed
 from .orders import ServingPlan, StandingOrder
-from .trees import USERS_OWN
+from .trees import USERS_OWN, owner_of
 
 _library = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
+LONGEST = 1 << 30
+"""How long a file can be, bytes, be it empty for the most part: whoever makes crash states of it holds it in memory."""
 _LOOK_SECONDS = 0.005
 """How often a caller that waits is looked after."""
 _NAMELESS = ".fuse_hidden"
@@ -209,9 +211,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         for beside in (path,) if path.endswith(BESIDE_SQLITE) else (path + name for name in BESIDE_SQLITE):
             if (OperationKind.OPENED_BY_SQLITE, beside) in self._seen:
                 continue
-            with suppress(FileNotFoundError):
+            try:
                 if os.lstat(self._at(beside)).st_ino not in self._created:
                     self._look(OperationKind.OPENED, path)
+            except OSError as error:
+                # What is beside a name can be longer than a name may be: then it is not there either.
+                if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+                    raise
 
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
@@ -266,6 +272,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._refuse_after_death()
             if handle.appends:
                 offset = os.fstat(handle.fd).st_size
+            _check_length(offset + len(data))
             written = os.pwrite(handle.fd, data, offset)
             self._change(OperationKind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
             return written
@@ -273,6 +280,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
         if named := self._named(path, fh):
             self._meddle(named)
+        _check_length(length)
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
@@ -292,9 +300,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         else:
             self._look_into(old)
             self._meddle(new)
-        if os.path.isdir(self._at(new)):
-            # It is replaced only where it is empty.
-            self._look(OperationKind.LISTED, new)
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(_stat(self._at(new)).st_mode):
+                # It is replaced only where it is empty.
+                self._look(OperationKind.LISTED, new)
         with self._lock:
             self._refuse_after_death()
             if flags & ~_NO_REPLACE:
@@ -338,6 +347,17 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._refuse_after_death()
             os.symlink(source, self._at(target))
             self._change(OperationKind.SYMLINK, target, other=source)
+            return 0
+
+    def mknod(self, path: str, mode: int, dev: int) -> int:
+        """A named pipe or a socket: what goes through it is the kernel's, and seen where somebody writes it down. The
+        kernel makes files by `create`."""
+        if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+            raise OSError(errno.EPERM, f"something of the mode {mode:o}")
+        with self._lock:
+            self._refuse_after_death()
+            os.mknod(self._at(path), mode)
+            self._change(OperationKind.MKNOD, path, offset=mode)
             return 0
 
     def unlink(self, path: str) -> int:
@@ -387,11 +407,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            before, now = os.stat(about), time.time_ns()
+            before, now = _stat(about), time.time_ns()
             accessed, changed = times or (now, now)
             kept = before.st_atime_ns, before.st_mtime_ns
-            os.utime(about, ns=(kept[0] if accessed is None else accessed, kept[1] if changed is None else changed))
-            if changed is not None:
+            ns = kept[0] if accessed is None else accessed, kept[1] if changed is None else changed
+            os.utime(about, ns=ns, follow_symlinks=isinstance(about, int))
+            if changed is not None and not stat.S_ISLNK(before.st_mode):
                 self._change(OperationKind.TIMES, self._named(path, fh), offset=changed, file=before.st_ino)
             return 0
 
@@ -399,7 +420,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            before = os.stat(about)
+            before = _stat(about)
+            if stat.S_ISLNK(before.st_mode):
+                raise OSError(errno.EOPNOTSUPP, "a link has no permissions of its own")
             os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
             if _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits:
@@ -442,8 +465,16 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return [name for name in os.listxattr(self._at(path), follow_symlinks=False) if name.startswith(USERS_OWN)]
 
     def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
-        os.chown(self._meant(path, fh), uid, gid)
-        return 0
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            before = _stat(about)
+            os.chown(about, uid, gid, follow_symlinks=isinstance(about, int))
+            owner = owner_of(_stat(about))
+            if _is_kept(path, before) and owner != owner_of(before):
+                told = "{}:{}".format(*owner)
+                self._change(OperationKind.OWNER, self._named(path, fh), other=told, file=before.st_ino)
+            return 0
 
     def _meant(self, path: str | None, fh: int | None) -> str | int:
         """A file by its handle, where there is one: it may have no name any more."""
@@ -511,6 +542,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         skimmed = (OperationKind.SKIMMED, path.rpartition("/")[0] or "/") in self._seen
         in_passing = skimmed and _is_java(_caller())
         self._look(OperationKind.ASKED_IN_PASSING if in_passing else OperationKind.ASKED, path)
+
+    def access(self, path: str, amode: int) -> int:
+        self._ask(path)
+        if not os.path.islink(self._at(path)) and not os.access(self._at(path), amode):
+            raise OSError(errno.EACCES, f"{path} does not permit {amode}")
+        return 0
 
     def readlink(self, path: str) -> str:
         self._look(OperationKind.ASKED, path)
@@ -584,6 +621,17 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
         return None if path is None else path.decode(self.encoding, self.errors)
 
 
+def _check_length(length: int) -> None:
+    if length > LONGEST:
+        raise OSError(errno.EFBIG, f"a file of {length:,} bytes; {LONGEST:,} are the most")
+
+
+def _stat(about: str | int) -> os.stat_result:
+    """Of a link that is named, of itself: the kernel has followed those that are not meant. Where one leads may be in
+    the mounted folder, about which nobody here may ask while the lock is held."""
+    return os.stat(about, follow_symlinks=isinstance(about, int))
+
+
 def _is_kept(path: str | None, about: os.stat_result) -> bool:
     """Whether a crash state keeps its permissions and attributes; the mounted folder itself is no run's."""
     return stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and path != "/")
@@ -608,7 +656,9 @@ def _mode(entry: os.DirEntry[str]) -> int:
     """What kind of thing a name leads to, as far as a folder says."""
     if entry.is_symlink():
         return stat.S_IFLNK
-    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else stat.S_IFREG
+    if entry.is_dir(follow_symlinks=False):
+        return stat.S_IFDIR
+    return stat.S_IFREG if entry.is_file(follow_symlinks=False) else stat.S_IFMT(entry.stat().st_mode)
 
 
 def _handle(fip: Any) -> int | None:

@@ -32,6 +32,8 @@ class File:
     """Its permission bits; None: those that a new file gets."""
     attributes: dict[str, bytes] = field(default_factory=dict)
     """Its extended attributes."""
+    owner: tuple[int, int] | None = None
+    """The numbers of its user and its group; None: those that a new file gets."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
@@ -50,6 +52,10 @@ class File:
         self.mode = mode
         self._note(b"m%d" % mode)
 
+    def own(self, owner: tuple[int, int]) -> None:
+        self.owner = owner
+        self._note(b"o%d:%d" % owner)
+
     def attribute(self, name: str, value: bytes | None) -> None:
         """Give one a value; None: take it away."""
         if value is None:
@@ -66,7 +72,7 @@ class File:
         self.token = told.digest()
 
     def copied(self) -> File:
-        return File(bytearray(self.content), self.changed, self.token, self.mode, dict(self.attributes))
+        return File(bytearray(self.content), self.changed, self.token, self.mode, dict(self.attributes), self.owner)
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,14 @@ class Symlink:
     """A symbolic one."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A named pipe or a socket, where processes meet: it holds nothing that outlives them."""
+
+    mode: int
+    """What it is, and its permission bits."""
 
 
 @dataclass(eq=False, slots=True)
@@ -86,9 +100,14 @@ class Folder:
     """When it was changed, as somebody has said since; None: that was not said, or its names have changed since."""
     attributes: dict[str, bytes] = field(default_factory=dict)
     """Its extended attributes."""
+    owner: tuple[int, int] | None = None
+    """The numbers of its user and its group; None: those that a new folder gets."""
 
     def permit(self, mode: int) -> None:
         self.mode = mode
+
+    def own(self, owner: tuple[int, int]) -> None:
+        self.owner = owner
 
     def attribute(self, name: str, value: bytes | None) -> None:
         """Give one a value; None: take it away."""
@@ -98,10 +117,10 @@ class Folder:
             self.attributes[name] = value
 
     def copied(self) -> Folder:
-        return Folder(self.mode, self.changed, dict(self.attributes))
+        return Folder(self.mode, self.changed, dict(self.attributes), self.owner)
 
 
-TreeNode = File | Symlink | Folder
+TreeNode = File | Symlink | Meeting | Folder
 
 
 class Tree:
@@ -124,13 +143,18 @@ class Tree:
                     continue
                 about = path.stat()
                 mode = stat.S_IMODE(about.st_mode)
+                owner = None if owner_of(about) == (os.geteuid(), os.getegid()) else owner_of(about)
                 if path.is_dir():
-                    tree.nodes[name] = Folder(mode, attributes=attributes_of(path))
+                    tree.nodes[name] = Folder(mode, attributes=attributes_of(path), owner=owner)
+                elif not path.is_file():
+                    tree.nodes[name] = Meeting(about.st_mode)
                 else:
                     content = path.read_bytes()
                     found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
                     for attribute, value in attributes_of(path).items():
                         found.attribute(attribute, value)
+                    if owner is not None:
+                        found.own(owner)
                     tree.nodes[name] = tree.files.setdefault(about.st_ino, found)
         except OSError as error:
             raise StorageFailed(f"cannot read {error.filename}: {error.strerror or error}") from error
@@ -165,15 +189,13 @@ class Tree:
                             os.link(made[id(node)], path)
                             continue
                         path.write_bytes(node.content)
-                        if node.mode is not None:
-                            path.chmod(node.mode)
-                        for attribute, value in node.attributes.items():
-                            os.setxattr(path, attribute, value)
-                        os.utime(path, ns=(node.changed, node.changed))
+                        _set_inode(path, node)
                         made[id(node)] = path
                         self.files[path.stat().st_ino] = node
                     case Symlink():
                         path.symlink_to(node.text)
+                    case Meeting():
+                        os.mknod(path, node.mode)
                     case Folder():
                         path.mkdir(exist_ok=True)
             # Once each holds what it holds: that may be forbidden from then on, and changes the time.
@@ -218,6 +240,8 @@ class Tree:
                 self.nodes[one.path] = self._node(one.other)
             case OperationKind.SYMLINK:
                 self.nodes[one.path] = Symlink(one.other)
+            case OperationKind.MKNOD:
+                self.nodes[one.path] = Meeting(one.offset)
             case OperationKind.UNLINK | OperationKind.RMDIR:
                 self._node(one.path)
                 del self.nodes[one.path]
@@ -229,6 +253,9 @@ class Tree:
                     node.changed = one.offset
             case OperationKind.MODE:
                 self.holder_of(one).permit(one.offset)
+            case OperationKind.OWNER:
+                user, group = map(int, one.other.split(":"))
+                self.holder_of(one).own((user, group))
             case OperationKind.SET_ATTRIBUTE:
                 self.holder_of(one).attribute(one.other, one.data)
             case OperationKind.REMOVE_ATTRIBUTE:
@@ -272,8 +299,8 @@ class Tree:
         return named if isinstance(named, Folder) else self.files.get(one.file) or named
 
     def holder_of(self, one: Operation) -> File | Folder:
-        """The file or folder that an operation on permissions or attributes means. Raises OwnFailure where there is
-        none."""
+        """The file or folder that an operation on its owner, permissions or attributes means. Raises OwnFailure where
+        there is none."""
         named = self._inode_of(one)
         return named if isinstance(named, Folder) else self.file_of(one)
 
@@ -298,13 +325,21 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _set_inode(path: Path, folder: Folder) -> None:
-    for attribute, value in folder.attributes.items():
+def _set_inode(path: Path, node: File | Folder) -> None:
+    for attribute, value in node.attributes.items():
         os.setxattr(path, attribute, value)
-    if folder.mode is not None:
-        path.chmod(folder.mode)
-    if folder.changed is not None:
-        os.utime(path, ns=(folder.changed, folder.changed))
+    if node.owner is not None:
+        # Before the permissions, of which a new owner takes some away.
+        os.chown(path, *node.owner)
+    if node.mode is not None:
+        path.chmod(node.mode)
+    if node.changed is not None:
+        os.utime(path, ns=(node.changed, node.changed))
+
+
+def owner_of(about: os.stat_result) -> tuple[int, int]:
+    """The numbers of its user and its group."""
+    return about.st_uid, about.st_gid
 
 
 def attributes_of(path: Path) -> dict[str, bytes]:

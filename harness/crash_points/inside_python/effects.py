@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing.util
 import os
 import stat
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -22,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
+from .children import children
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -37,6 +39,8 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _MOST: Final = 20
 """Arguments without a name that are looked at."""
 _LONGEST_PATH: Final = 1_000
+NOT_WAITED_FOR: Final = " (not waited for)"
+"""Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
 LONGEST: Final = 500
 """Characters of a target."""
 
@@ -72,6 +76,13 @@ class Effects:
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._removed: set[str] = set()
         """Files that were there before."""
+        self._unplaced: list[tuple[Sequence[str], str]] = []
+        """Of each file that was opened by a name in some folder, where it may be, and the place in the user's code."""
+        self._started: tuple[frozenset[int], str] | None = None
+        """Where the user's code has started a process since it was last left, this process's children just before, and
+        the place."""
+        self._forgotten: dict[int, str] = {}
+        """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -82,6 +93,7 @@ class Effects:
     def install(self) -> None:
         sys.addaudithook(self._hear)
         _tell_of_spawning()
+        _tell_of_forgetting()
 
     def begin(self, place: str = "") -> None:
         """From now on, at a place that is no line. What is open already was opened by somebody else."""
@@ -95,6 +107,7 @@ class Effects:
         before = getattr(self._within, "place", "")
         self._within.place = place
         self._due = True
+        self._find_unplaced()
         self._look_around(before or place)
 
     def handed(self, callee: FrameType) -> Handed:
@@ -132,6 +145,7 @@ class Effects:
             # A function that is called for each row is left thousands of times.
             self._due = False
             self._look_around(getattr(self._within, "place", ""))
+        self._find_unplaced()
         with self._lock:
             seen, self._seen = self._seen, Counter()
             removed, self._removed = self._removed, set()
@@ -145,7 +159,24 @@ class Effects:
             for (kind, target, place, passing), times in sorted(merged.items())
         ]
 
+    def left_behind(self) -> list[OutsideEffect]:
+        """The processes that the user's code has started since it was last left, and has not waited for: what they do
+        later, and in which order with what is done here, no run can try. Asked when that code is left."""
+        started, self._started = self._started, None
+        forgotten, self._forgotten = self._forgotten, {}
+        if started is None:
+            return []
+        before, place = started
+        there = {number: name for number, name in children().items() if number not in before}
+        names = Counter((forgotten | there).values())
+        return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
+
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == _FORGOTTEN and self._started is not None:
+            (number,) = arguments
+            if number not in self._started[0]:
+                self._forgotten[number] = children().get(number, "?")
+            return
         found = _EFFECTS.get(event)
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
@@ -155,7 +186,12 @@ class Effects:
             frame: FrameType | None = sys._getframe(1)
             if event == _SPAWNED and frame is not None:
                 frame = frame.f_back
-            for target in filter(None, targets(arguments)):
+            self._find_unplaced()
+            named = [target for target in targets(arguments) if target]
+            if event == "open" and len(named) > 1:
+                self._note_one_of(named, frame)
+                return
+            for target in named:
                 self._note(event, kind, target, frame)
             if event == "os.rename" and (old := _path(arguments[0], arguments[2])):
                 # The old name goes.
@@ -182,6 +218,28 @@ class Effects:
                 self._seen[kind, target, place_of(theirs)] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
+                if kind == "process" and self._started is None:
+                    # Python tells of it just before.
+                    self._started = frozenset(children()), place_of(theirs)
+
+    def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
+        real = [_real(target, followed=True) for target in targets]
+        self._open.heard_files.update(real)
+        theirs = self._user_frame(frame)
+        if theirs is not None:
+            with self._lock:
+                self._unplaced.append((real, place_of(theirs)))
+
+    def _find_unplaced(self) -> None:
+        """Once they are there. Of one that is nowhere any more, each place counts."""
+        if not self._unplaced:
+            return
+        with self._lock:
+            unplaced, self._unplaced = self._unplaced, []
+            for targets, place in unplaced:
+                for target in [one for one in targets if os.path.lexists(one)] or targets:
+                    if self._counts("file", target) and not os.path.isdir(target):
+                        self._seen["file", target, place] += 1
 
     def _counts(self, kind: str, target: str) -> bool:
         if kind == "connection":
@@ -251,6 +309,21 @@ def _tell_of_spawning() -> None:
         return spawn(path, args, passfds)
 
     multiprocessing.util.spawnv_passfds = told
+
+
+def _tell_of_forgetting() -> None:
+    """Nor of those whose object goes before anybody has waited for them, but by a warning."""
+    forget = subprocess.Popen.__del__
+    if hasattr(forget, "__wrapped__"):
+        return
+
+    @wraps(forget)
+    def told(popen: subprocess.Popen[Any], audit: Callable[..., None] = sys.audit) -> None:
+        if getattr(popen, "_child_created", False) and popen.returncode is None:
+            audit(_FORGOTTEN, popen.pid)
+        forget(popen)
+
+    subprocess.Popen.__del__ = told  # type: ignore[method-assign]
 
 
 def _is_the_systems(path: str) -> bool:
@@ -346,6 +419,7 @@ def _forked(arguments: tuple[Any, ...]) -> Sequence[str]:
 
 
 _SPAWNED: Final = f"{OURS}.spawned"
+_FORGOTTEN: Final = f"{OURS}.forgotten"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""

@@ -13,6 +13,7 @@ import msgspec
 from ...core.addresses import Side
 from ...core.errors import OwnFailure
 from .announcing import Announcer
+from .batches import of_the_task
 from .effects import Effects, OutsideEffect
 from .maps import SharedMaps
 from .names import place_in
@@ -82,6 +83,9 @@ class Follower:
         effects += [
             OutsideEffect("thread", place.rpartition(":")[0], place) for place in self._tracer.lasting_threads()
         ]
+        # Who writes the rows of a task is left after each of them, and may wait when it is closed.
+        if last or (of_the_task() is None and self._tracer.is_left()):
+            effects += self._effects.left_behind()
         unannounced = self._tracer.unannounced if last else 0
         # One at a time: what is said in a line is short.
         for effect in effects:

@@ -101,12 +101,16 @@ class Tracer:
     def owns(self, frame: FrameType) -> bool:
         return isinstance(self._look(frame), _Function)
 
+    def is_left(self) -> bool:
+        """Whether all of the user's code that Spark has called, or the harness, has returned in this thread."""
+        here = sys._getframe()
+        return self._begun_with(here) is None and not self._is_within(here)
+
     def lasting_threads(self) -> list[str]:
         """Threads that are in the user's code though all of it that Spark has called, or the harness, has returned, or
         are still to call it: nobody has to have waited for what they do. The function that each has begun with, or is
         to call, and its line. Asked when the user's code is left."""
-        here = sys._getframe()
-        if self._begun_with(here) is not None or self._is_within(here):
+        if not self.is_left():
             return []
         mine = threading.get_ident()
         begun = (self._begun_with(frame) for thread, frame in sys._current_frames().items() if thread != mine)

@@ -154,7 +154,7 @@ def test_others_stand_for_what_no_time_was_left_for_and_not_for_what_could_not_b
     (not_reached,) = plan[6:7]
     found = conclude(CLAIMS, plan, trials, [NotReached(not_reached, "nobody came there")], exhausted="minutes: 2")
     assert found.verdicts[0].status is Status.UNKNOWN
-    assert found.verdicts[0].reasons == ("1 of 9 planned crashes could not be reached: nobody came there",)
+    assert found.verdicts[0].reasons == ("1 of 9 planned crashes were not reached: nobody came there",)
 
 
 def test_what_comes_later_is_what_two_batches_before_it_stand_for() -> None:

@@ -80,9 +80,9 @@ def test_of_many_effects_that_no_crash_cuts_five_are_named(number: int, said: st
 @pytest.mark.parametrize(
     ("whys", "said"),
     [
-        ("aabcde", "6 of 9 planned crashes could not be reached: a (× 2); b; c; d; e"),
-        ("bcaadef", "7 of 9 planned crashes could not be reached: a (× 2); b; c; d; e; and 1 more reasons"),
-        ("abcdefg", "7 of 9 planned crashes could not be reached: a; b; c; d; e; and 2 more reasons"),
+        ("aabcde", "6 of 9 planned crashes were not reached: a (× 2); b; c; d; e"),
+        ("bcaadef", "7 of 9 planned crashes were not reached: a (× 2); b; c; d; e; and 1 more reasons"),
+        ("abcdefg", "7 of 9 planned crashes were not reached: a; b; c; d; e; and 2 more reasons"),
     ],
 )
 def test_of_many_reasons_the_five_most_frequent_are_given(whys: str, said: str) -> None:
@@ -224,7 +224,7 @@ def test_a_crash_that_was_not_reached_leaves_it_open() -> None:
     missed = NotReached(PLAN[1], "Spark did not come to it")
     found = conclude(CLAIMS, PLAN, (ALL_HELD[0], ALL_HELD[2]), (missed,))
     assert found.verdicts[0].status is UNKNOWN
-    assert found.verdicts[0].reasons == ("1 of 3 planned crashes could not be reached: Spark did not come to it",)
+    assert found.verdicts[0].reasons == ("1 of 3 planned crashes were not reached: Spark did not come to it",)
     assert found.coverage[1].not_reached == "Spark did not come to it"
     assert found.exit_status is ExitStatus.UNKNOWN
 

@@ -131,6 +131,19 @@ def test_a_link_is_turned_back_and_not_followed(tmp_path: Path) -> None:
     assert store.capture().digest == one.digest
 
 
+def test_a_named_pipe_is_put_back_and_nobody_waits_for_what_it_holds(tmp_path: Path) -> None:
+    lay(tmp_path, {"checkpoint/a": b"v1", "sink/a": b"v1"})
+    store, pipe = copied(tmp_path), tmp_path / "sink" / "pipe"
+    without = store.capture()
+    os.mkfifo(pipe)
+    state = store.capture()
+    assert state.digest != without.digest
+    store.restore(without)
+    assert not pipe.exists()
+    store.restore(state)
+    assert pipe.is_fifo()
+
+
 def test_a_file_cannot_be_taken_for_an_empty_folder(tmp_path: Path) -> None:
     store = copied(tmp_path)
     lay(tmp_path, {"checkpoint/0": b""})

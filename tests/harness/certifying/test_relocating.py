@@ -136,5 +136,5 @@ def test_an_operation_that_only_a_recovery_does_stays_as_it_is() -> None:
 @pytest.mark.parametrize("place", [in_code(), ""])
 def test_an_operation_that_nothing_is_like_any_more_is_named(place: str) -> None:
     crash = at_file("write sink/rows#1", place)
-    with pytest.raises(ScenarioChanged, match=r"does 0/write sink/rows#1.*Certify it again"):
+    with pytest.raises(ScenarioChanged, match=r"does write sink/rows in batch 0.*Certify it again"):
         found(crash, *between(does("write sink/other#1"), function="orders.other"), does("write sink/another#1"))

@@ -42,11 +42,28 @@ def test_it_is_accepted_by_its_name_alone() -> None:
     assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), attempts)] == [False]
 
 
+@pytest.mark.parametrize("name", ["file /data/rows[1].csv", "process cat (not waited for)"])
+def test_what_is_accepted_as_a_certificate_names_it_is_accepted(name: str) -> None:
+    kind, _, target = name.partition(" ")
+    attempts = [noting(Noted((OutsideEffect(kind, target, "sinks.write:17"),)))]
+    assert [(one.name, one.accepted) for one in uncut_of(query(accepts=[name]), attempts)] == [(name, True)]
+
+
 def test_a_file_that_is_there_for_a_while_counts_where_another_attempt_calls_it_alike() -> None:
     draft, drawn = (OutsideEffect("file", f"/var/tmp/{name}", "sinks.write:17", passing=True) for name in "xy")
     attempts = [noting(Noted((draft, drawn))), noting(Noted((replace_times(draft, 2), draft))), noting()]
     assert [one.name for one in uncut_of(query(), attempts)] == ["file /var/tmp/x"]
     assert uncut_of(query(), attempts[:1]) == ()
+
+
+def test_a_process_that_was_not_waited_for_is_said_to_be_one() -> None:
+    process = OutsideEffect("process", "cat (not waited for)", "sinks.work:17")
+    (found,) = uncut_of(query(accepts=["process cat"]), [noting(Noted((process,)))])
+    (said, *_) = not_covered_said(unsealed(uncut=(found,)))
+    assert said.startswith(
+        "Cut by no crash: what process cat (not waited for) does later than it did here. It was started"
+    )
+    assert 'Wait for it before that, or accept it: Query(..., accepts=("process cat (not waited for)",))' in said
 
 
 def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:

@@ -67,6 +67,6 @@ def test_a_crash_at_a_file_operation_says_where_in_the_code_it_is() -> None:
     also = (line("0/m.put:17#1", "con.commit()"), operation, line("0/m.put:18#1", "con.close()"))
     crash = crash_at(profile_of(attempt_of([done(0)], also=also)), operation, Victim.DRIVER)
     assert str(crash) == (
-        "the driver dies after the driver does 0/write sink/x.db#4 (in m.put, while line 17 (`con.commit()`) is "
-        "executed, before line 18 (`con.close()`))"
+        "the driver dies after the driver does write sink/x.db in batch 0, the 4th time (in m.put, while line 17 "
+        "(`con.commit()`) is executed, before line 18 (`con.close()`))"
     )

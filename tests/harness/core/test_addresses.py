@@ -35,6 +35,20 @@ def test_an_exact_moment_strikes_at_its_own_address_only(one: Address, other: Ad
     assert moment.matches(other, 0) == (one == other)
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("0/mkdir sink#1", "after driver does mkdir sink in batch 0"),
+        ("?/write a#b#2", "after driver does write a#b, the second time"),
+        ("3/write a#21", "after driver does write a in batch 3, the 21st time"),
+        ("3/write a#112", "after driver does write a in batch 3, the 112th time"),
+        ("3", "after driver does 3"),
+    ],
+)
+def test_a_moment_says_an_operation_on_a_file_in_words(key: str, said: str) -> None:
+    assert str(Moment(Point.FILE, Side.AFTER, key, "driver")) == said
+
+
 def test_a_moment_leaves_open_what_it_does_not_name() -> None:
     address = Address("count-0", 2, Point.RECEIVED, "split-0@11", Side.AFTER)
     assert Moment(Point.RECEIVED).matches(address, 0)

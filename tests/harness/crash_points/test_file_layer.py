@@ -8,6 +8,7 @@ import mmap
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -33,8 +34,8 @@ from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.operations import OperationKind, read_operations
-from streamproof.harness.crash_points.files.trees import File, Symlink, Tree, remove_folder
+from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
+from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
 RUN = "tests-of-files"
@@ -74,6 +75,8 @@ def journalled(folder: MountedFolder, base: Tree | None = None, begin: int = 0) 
 
 
 MARK = "user.done"
+OTHERS = 12345
+"""A group that nobody is in: root alone can give it a file."""
 NAMES = st.sampled_from(["a", "b", "d/a", "d/b"])
 STEPS = st.lists(
     st.one_of(
@@ -92,6 +95,7 @@ STEPS = st.lists(
         st.tuples(st.just("make"), st.sampled_from(["d/e", "e"]), st.none()),
         st.tuples(st.just("remove"), st.sampled_from(["d/e", "e"]), st.none()),
         st.tuples(st.just("permit"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0o500, 0o700, 0o744])),
+        st.tuples(st.just("own"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.sampled_from([0, OTHERS])),
         st.tuples(st.just("touch"), st.sampled_from(["a", "d/a", "d", "d/e"]), st.integers(1, 9)),
     ),
     max_size=25,
@@ -143,6 +147,8 @@ def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
                 path.rmdir()
             case "permit", int():
                 path.chmod(more)
+            case "own", int():
+                os.chown(path, -1, more)
             case "touch", int():
                 os.utime(path, (more, more))
     except OSError:
@@ -156,9 +162,10 @@ def seen(folder: Path) -> dict[str, object]:
         about = path.lstat()
         time_set = about.st_mtime if about.st_mtime < 10 else None
         marks = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        owner = about.st_uid, about.st_gid
         if path.is_dir():
-            return stat.S_IMODE(about.st_mode), time_set, marks
-        return stat.S_IMODE(about.st_mode), time_set, marks, about.st_nlink, path.read_bytes()
+            return stat.S_IMODE(about.st_mode), owner, time_set, marks
+        return stat.S_IMODE(about.st_mode), owner, time_set, marks, about.st_nlink, path.read_bytes()
 
     return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
 
@@ -535,11 +542,65 @@ os.kill(os.getpid(), signal.SIGKILL)
             check_mounts()
 
 
+@needs_mounts
+def test_a_file_cannot_be_made_longer_than_whoever_makes_crash_states_can_hold(mounted: MountedFolder) -> None:
+    """As a database sets the size of its map in advance."""
+    with (mounted.mount / "rows").open("wb") as file:
+        for lengthens in (lambda: file.truncate(1 << 40), lambda: os.pwrite(file.fileno(), b"1", 1 << 40)):
+            with pytest.raises(OSError, match="File too large"):
+                lengthens()
+        file.truncate(1 << 20)
+    assert len(journalled(mounted).file_of(Operation(OperationKind.WRITE, "rows")).content) == 1 << 20
+
+
+@needs_mounts
+def test_a_name_can_be_as_long_as_anywhere(mounted: MountedFolder) -> None:
+    draft, rows = mounted.mount / "draft", mounted.mount / ("n" * os.pathconf(mounted.mount, "PC_NAME_MAX"))
+    draft.write_text("1")
+    draft.rename(rows)
+    rows.write_text("2")
+    assert journalled(mounted).nodes.keys() == {rows.name}
+    rows.unlink()
+
+
+@needs_mounts
+def test_who_may_do_what_with_a_file_is_said_as_it_is(mounted: MountedFolder) -> None:
+    """Nobody may execute a file without that permission, be it root."""
+    script = mounted.mount / "script"
+    script.write_text("#!/bin/sh")
+    assert not os.access(script, os.X_OK)
+    script.chmod(0o700)
+    assert os.access(script, os.X_OK)
+    assert not os.access(mounted.mount / "nothing", os.F_OK)
+
+
+@needs_mounts
+def test_a_link_into_the_folders_has_a_time_and_an_owner_of_its_own(mounted: MountedFolder) -> None:
+    """As who copies a folder with its links sets them. In a process of its own, since nobody can end one that waits for
+    an answer in vain."""
+    rows, link = mounted.mount / "rows", mounted.mount / "link"
+    rows.write_text("1")
+    os.utime(rows, (5, 5))
+    link.symlink_to(rows)
+    body = (
+        "import os, sys; os.utime(sys.argv[1], (7, 7), follow_symlinks=False); os.lchown(sys.argv[1], -1, os.getgid())"
+    )
+    done = subprocess.Popen([sys.executable, "-c", body, link])
+    wait_until(lambda: done.poll() is not None, 30.0, "the time of a link to be set")
+    assert done.returncode == 0
+    assert (rows.stat().st_mtime, link.lstat().st_mtime) == (5, 7)
+    copied = mounted.mount / "copied"
+    shutil.copytree(mounted.mount, copied, symlinks=True, ignore=lambda folder, names: [*{"copied"} & {*names}])
+    assert os.readlink(copied / "link") == str(rows)
+
+
 MARKS_OF_FOLDERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
     "permissions": (lambda folder: folder.chmod(0o500), lambda folder: stat.S_IMODE(folder.stat().st_mode)),
     "time": (lambda folder: os.utime(folder, (7, 7)), lambda folder: folder.stat().st_mtime),
     "attribute": (lambda folder: os.setxattr(folder, MARK, b"1"), lambda folder: os.listxattr(folder)),
 }
+if os.geteuid() == 0:
+    MARKS_OF_FOLDERS["group"] = (lambda folder: os.chown(folder, -1, OTHERS), lambda folder: folder.stat().st_gid)
 
 
 @needs_mounts
@@ -564,6 +625,81 @@ class TestStates:
         for state, mode in ((after, 0o444), (before, usual)):
             store.restore(state)
             assert stat.S_IMODE(sealed.stat().st_mode) == mode
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to anybody")
+    def test_differ_by_whose_a_file_is_and_that_is_put_back(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows, link = mounted.mount / "rows", mounted.mount / "link"
+        rows.write_text("1")
+        link.symlink_to("rows")
+        usual = rows.stat().st_gid
+        marks = [store.mark()]
+        for path, follows in ((rows, True), (link, True), (link, False)):
+            os.chown(path, -1, OTHERS, follow_symlinks=follows)
+            marks.append(store.mark())
+        assert [one for one in controller.heard if one.startswith("chown")] == ["chown rows"]
+        before, after, again, of_link = store.states(marks)
+        assert before.digest != after.digest == again.digest == of_link.digest
+        asked = Looks(frozenset(), frozenset({str(rows)}), frozenset())
+        assert asked.tell_apart(before, after)
+        for state, group in ((after, OTHERS), (before, usual)):
+            store.restore(state)
+            assert rows.stat().st_gid == group
+
+    def test_differ_by_how_many_names_a_file_has_to_who_asks_for_one_of_them(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """A second name is the mark of a batch: it is written before the rows are."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        rows = mounted.mount / "rows"
+        rows.write_text("")
+        marks = [store.mark()]
+        os.link(rows, mounted.mount / "done")
+        marks.append(store.mark())
+        before, after = store.states(marks)
+        store.restore(before)
+        store.begin(controller.place, 2)
+        assert rows.stat().st_nlink == 1
+        assert store.looks().tell_apart(before, after)
+        store.restore(after)
+        assert rows.stat().st_nlink == 2
+
+    def test_hold_named_pipes_and_sockets_which_work_as_anywhere(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """A sink hands its rows to a process through one, and finds it there after a crash."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        pipe, address, rows = (mounted.mount / name for name in ("pipe", "address", "rows"))
+        marks = [store.mark()]
+        os.mkfifo(pipe)
+        marks.append(store.mark())
+        with subprocess.Popen(["sh", "-c", 'cat "$0" > "$1"', pipe, rows]):
+            pipe.write_text("1")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(address))
+        marks.append(store.mark())
+        assert rows.read_text() == "1"
+        assert {stat.S_IFMT(entry.stat().st_mode) for entry in os.scandir(mounted.mount)} == {
+            stat.S_IFIFO,
+            stat.S_IFSOCK,
+            stat.S_IFREG,
+        }
+        nothing, piped, both = store.states(marks)
+        asked = Looks(frozenset(), frozenset({str(pipe), str(address)}), frozenset())
+        assert asked.tell_apart(nothing, piped)
+        assert asked.tell_apart(piped, both)
+        for state, names in ((both, {"pipe", "address", "rows"}), (nothing, set()), (piped, {"pipe"})):
+            store.restore(state)
+            assert set(os.listdir(mounted.mount)) == names
+        assert pipe.is_fifo()
+        assert Tree.read(mounted.below).nodes["pipe"] == Meeting(pipe.stat().st_mode)
+        with pytest.raises(PermissionError):
+            os.mknod(mounted.mount / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
 
     def test_differ_by_a_mark_in_an_extended_attribute_and_it_is_put_back(
         self, mounted: MountedFolder, controller: Controller

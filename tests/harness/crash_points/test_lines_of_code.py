@@ -123,6 +123,40 @@ def ends_its_thread(frame, batch, folder, until):
     thread.join()
 
 
+import subprocess
+
+
+def starts_a_process(frame, batch, folder, waits):
+    child = subprocess.Popen(["sleep", "0.2"])
+    if waits:
+        child.wait()
+
+
+def forgets_one(folder):
+    child = subprocess.Popen(["sleep", "0"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+
+def forgets_one_that_has_ended(frame, batch, folder):
+    forgets_one(folder)
+
+
+def starts_one_in_the_background(frame, batch, folder):
+    os.system("sleep 0.5 &")
+
+
+class WritesThroughAProcess:
+    def open(self, partition_id, epoch_id):
+        self.child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        return True
+
+    def process(self, row):
+        self.child.stdin.write(b"1")
+
+    def close(self, error):
+        self.child.communicate()
+
+
 import asyncio
 import threading
 
@@ -390,6 +424,55 @@ class TestLines:
         finally:
             until.set()
         assert {(kind, target) for kind, target, _ in said.effects} == {("thread", "their_sink.work")}
+
+    @pytest.mark.parametrize("waits", [True, False])
+    def test_a_process_that_was_not_waited_for_when_it_has_returned_is_told_for_itself(
+        self,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+        waits: bool,
+    ) -> None:
+        """In which order that and the user's code come, no run can try."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            for batch in range(2):
+                as_batch(partial(sink.starts_a_process, folder=str(tmp_path), waits=waits), batch)
+        left = set() if waits else {("process", "sleep (not waited for)", 1)}
+        assert said.effects == {("process", "sleep", 1)} | left
+
+    def test_a_process_that_has_ended_by_itself_was_not_waited_for_either(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """It was quick here. Python has cleaned up after it by now."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.forgets_one_that_has_ended, folder=str(tmp_path)), 1)
+        assert said.effects == {("process", "sleep", 1), ("process", "sleep (not waited for)", 1)}
+
+    def test_a_process_that_a_shell_leaves_in_the_background_is_told_for_itself(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.starts_one_in_the_background, folder=str(tmp_path)), 1)
+        ((_, shell, _), (_, left, _)) = sorted(said.effects, key=lambda one: "not waited" in one[1])
+        assert shell == "sleep 0.5 &"
+        assert left in ("sleep (not waited for)", "sh (not waited for)")
+
+    def test_a_process_that_a_task_begins_with_its_rows_and_ends_with_them_is_waited_for(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said:
+
+            @followed_each
+            def task() -> None:
+                with as_task("3"):
+                    writer = sink.WritesThroughAProcess()
+                    writer.open(0, 3)
+                    writer.process(1)
+                    writer.close(None)
+
+            task()
+        assert {(kind, target) for kind, target, _ in said.effects} == {("process", "cat")}
 
     def test_a_thread_that_a_generator_begins_is_such_an_effect_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -780,6 +863,11 @@ def test_what_does_not_last_or_is_nobodys_is_no_effect(
         ("os.mkdir('parts')\nos.rmdir('parts')", {"parts"}),
         ("with tempfile.NamedTemporaryFile('w') as file: file.write('x')", set()),
         ("with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()", set()),
+        (
+            "folder = os.open('run', os.O_RDONLY)\nos.close(os.open('x', os.O_WRONLY | os.O_CREAT, dir_fd=folder))\n"
+            "os.rename('x', 'y', src_dir_fd=folder, dst_dir_fd=folder)\nos.close(folder)",
+            set(),
+        ),
     ],
 )
 def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_it(

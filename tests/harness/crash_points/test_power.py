@@ -234,6 +234,19 @@ def test_an_extended_attribute_can_be_lost_until_its_file_is_synced(promise: Pro
     assert marks(marked(synced=True), promise) == [{"user.done": b"1"}]
 
 
+@pytest.mark.parametrize("promise", Promise)
+def test_whose_a_file_is_can_be_lost_until_it_is_synced(promise: Promise) -> None:
+    made = Program().write("a", b"rows").sync_all().do(OperationKind.OWNER, "a", "0:100")
+    assert {owner_in(tree) for tree in trees(made.done, promise)} == {(0, 100), None}
+    assert {owner_in(tree) for tree in trees(made.do(OperationKind.SYNC, "a").done, promise)} == {(0, 100)}
+
+
+def owner_in(tree: Tree) -> tuple[int, int] | None:
+    node = tree.nodes["a"]
+    assert isinstance(node, File)
+    return node.owner
+
+
 def test_with_posix_alone_a_synced_file_has_an_attribute_or_no_name() -> None:
     made = Program().write("a", b"rows").do(OperationKind.SET_ATTRIBUTE, "a", "user.done").do(OperationKind.SYNC, "a")
     assert marks(made, Promise.NONE) == [{"user.done": b""}]

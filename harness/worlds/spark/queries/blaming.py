@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import traceback
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from ....contracts.query import Query
 from ....core.errors import InvalidOperator, OwnFailure, StreamproofError
+from ....crash_points.files.mounts import MOUNTED
 from . import source
 
 _SOURCE = os.sep.join(Path(source.__file__).parts[-3:])
@@ -23,7 +25,22 @@ def blame(query: Query, error: Exception) -> StreamproofError:
     sign = next((sign for sign in _OURS if sign in text), None)
     if sign is not None:
         return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {shortened_error(text)}")
-    return InvalidOperator(f"query {query.name!r} failed: {shortened_error(text)}")
+    said = shortened_error(text)
+    lacking = "".join(f"; {what}" for sign, what in _LACKING.items() if re.search(sign, said))
+    return InvalidOperator(f"query {query.name!r} failed: {said}{lacking}")
+
+
+_LACKING = {
+    rf"\[Errno {errno.EOPNOTSUPP}\].*/{MOUNTED}/": (
+        "the folders of this run lie behind streamproof's file system, which has no files without a name (O_TMPFILE) "
+        "and no extended attributes but user.*: where they are missing, write a draft and rename it"
+    ),
+    rf"\[Errno {errno.EFBIG}\]": (
+        "where the folders of a run lie behind streamproof's file system, a file has 1 GiB at most, be it empty for "
+        "the most part: set the size of a file or a map in advance to less"
+    ),
+}
+"""What the file system of a run lacks, by how an error looks that comes of it."""
 
 
 _DRIVER = (str(Path(__file__).with_name("driver.py")), __file__)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from streamproof.harness.worlds.spark.queries.blaming import shortened_error
+from streamproof import Query
+from streamproof.harness.worlds.spark.queries.blaming import blame, shortened_error
 
 IN_A_TASK = """\
 [STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage failure
@@ -36,3 +39,14 @@ PYTHONPATH was:
 )
 def test_an_error_is_what_was_raised_and_where(text: str, said: str) -> None:
     assert shortened_error(text) == said
+
+
+def test_what_the_file_system_of_a_run_has_not_is_said_where_a_query_fails_by_it() -> None:
+    query = Query(lambda frame: frame, name="mine")
+    refused = OSError(errno.EOPNOTSUPP, "Operation not supported", "/work/worker-0/mounted/sink")
+    assert "no files without a name (O_TMPFILE)" in str(blame(query, refused))
+    too_large = OSError(errno.EFBIG, "File too large")
+    assert "a file has 1 GiB at most" in str(blame(query, too_large))
+    elsewhere = OSError(errno.EOPNOTSUPP, "Operation not supported", "/mnt/share")
+    assert "O_TMPFILE" not in str(blame(query, elsewhere))
+    assert "1 GiB" not in str(blame(query, elsewhere))
