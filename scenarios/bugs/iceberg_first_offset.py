@@ -26,7 +26,7 @@ FILLS: Final = "fills"
 _CATALOG: Final = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".cache-enabled": "false"}
 
 
-def from_iceberg(spark: SparkSession, folders: RunFolders) -> DataFrame:
+def lines_of_a_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
     """A table that is there, with all its rows in one commit; the first driver makes it."""
     catalog = f"of_{folders.label.replace('-', '_')}"
     for name, value in {**_CATALOG, ".warehouse": str(folders.warehouse)}.items():
@@ -38,7 +38,7 @@ def from_iceberg(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.readStream.format("iceberg").load(table)
 
 
-def into_folders(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+def each_batch_in_its_folder(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
     return rows.writeStream.foreachBatch(lambda frame, batch: write_batch(frame, batch, folders))
 
 
@@ -47,8 +47,8 @@ def iceberg_source(release: Release) -> Query:
         as_it_comes,
         name="iceberg-source",
         key=("seq",),
-        source=from_iceberg,
-        write=into_folders,
+        source=lines_of_a_table,
+        write=each_batch_in_its_folder,
         read=read_batches,
         packages=release.packages,
         hooks={FILLS: "org.apache.iceberg.spark.source.StreamingOffset.json"},
