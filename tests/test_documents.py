@@ -31,7 +31,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "README.md",
 ]
-MADE = {".venv", ".tox", "certificates", "runs", "offsets", "commits"}
+MADE = {".venv", ".tox", "certificates", "runs", "offsets", "commits", "sources"}
 """Folders that are not kept in the repository, but in runs and by Spark."""
 READERS = {
     "my_operator.py",

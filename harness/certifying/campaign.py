@@ -213,8 +213,8 @@ def certify(
     path = folder or Path("certificates") / name
     check_unused(path)
     there = path.exists()
-    state = CampaignState(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
     query = replace(query, settings={**_SETTINGS, **query.settings})
+    state = CampaignState(path, claims, registry.oracles, budget or Budget(), show, not_covered=_set_aside(query))
     request = CampaignRequest(query, workload, claims, registry, seed, origin, fed_from)
     try:
         return Certified(path, _run(name, request, faults or every_crash_point(), cluster, state, named))
@@ -226,6 +226,11 @@ def certify(
         if there:
             path.mkdir(parents=True, exist_ok=True)
         raise
+
+
+def _set_aside(query: Query) -> list[str]:
+    """What does not happen to a query with its settings and those of a campaign."""
+    return [] if query.settings[EMPTY_ON_START].lower() == "true" else [FIRST_ENTRY]
 
 
 def go_on(
@@ -258,7 +263,7 @@ def go_on(
     if why := nothing_left(earlier, budget.goes_on):
         raise NothingLeft(f"{folder}: nothing is left to do, since {why}")
     check_trials(folder, certificate, registry.oracles)
-    state = CampaignState(folder, claims, registry.oracles, budget, show, not_covered=[FIRST_ENTRY])
+    state = CampaignState(folder, claims, registry.oracles, budget, show, not_covered=_set_aside(query))
     state.go_on_from(earlier)
     request = CampaignRequest(query, workload, claims, registry, certificate.seed, asked.origin, asked.fed_from)
     faults = CrashPlan(asked.victims, asked.recovering, asked.split_brain)

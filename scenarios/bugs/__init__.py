@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Final
 
 from ...harness.core.errors import UnknownName
-from . import changelog_versions, iceberg_file_names, paimon_batch_ids, random_job_ids, retried_stage
+from . import (
+    changelog_versions,
+    first_entry,
+    iceberg_file_names,
+    iceberg_first_offset,
+    paimon_batch_ids,
+    random_job_ids,
+    retried_stage,
+)
 from .line import RealBug, Release, Report
 
 __all__ = ["BUGS", "RealBug", "Release", "Report", "real_bug"]
@@ -20,6 +28,8 @@ BUGS: Final[tuple[RealBug, ...]] = (
     random_job_ids.BUG,
     retried_stage.BUG,
     changelog_versions.BUG,
+    first_entry.BUG,
+    iceberg_first_offset.BUG,
     paimon_batch_ids.BUG,
 )
 

@@ -43,7 +43,8 @@ class RealBug:
     reports: tuple[Report, ...]
     affected: Release
     fixed: Release | None
-    """None: no release was known that corrects it when this was written."""
+    """That has it no more; or not yet, where the bug came with a release. None: no such release was known when this was
+    written."""
     make: Callable[[Release], Query]
     """The same query on either, which is right where the bug is not."""
     workload: Workload

@@ -1,5 +1,5 @@
-"""Runs the schedule of each real bug on a release that has it and on one that has it no more, and makes the table of
-docs/bugs.md of it.
+"""Runs the schedule of each real bug on a release that has it and on one that has it no more, or not yet, and makes the
+table of docs/bugs.md of it.
 
 `tox -e bugs` tries all of them for whose Sparks there are environments (`streamproof spark add VERSION`); `-- --bug
 spark-41448` tries one, and leaves the rest of the table as it is; `-- --hunt` looks for each on the release that has it
@@ -241,7 +241,7 @@ def _write(measured: Mapping[str, Measured]) -> None:
 
 def table(measured: Mapping[str, Measured]) -> str:
     """A line for each bug."""
-    lines = ["| bug | schedule | on what has it | on what has it no more | told nothing |\n"]
+    lines = ["| bug | schedule | on what has it | on what has it not | told nothing |\n"]
     lines.append("| --- | --- | --- | --- | --- |\n")
     for bug in BUGS:
         one = measured.get(bug.name, Measured())

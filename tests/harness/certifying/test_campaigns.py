@@ -963,6 +963,14 @@ def test_points_that_no_batch_came_to_are_said_not_to_be_covered(certify: Callab
     assert said in (certified.folder / "certificate.md").read_text()
 
 
+@pytest.mark.parametrize(("settings", "left_out"), [({}, True), ({campaign.EMPTY_ON_START: "true"}, False)])
+def test_a_checkpoint_that_sparks_own_check_refuses_is_left_out_unless_the_query_has_it_look(
+    certify: Callable[..., Certified], settings: dict[str, str], left_out: bool
+) -> None:
+    certified = certify(toy(Does.BY_ID, settings=settings), budget=Budget(runs=1, kills=0))
+    assert (campaign.FIRST_ENTRY in certified.certificate.not_covered) is left_out
+
+
 def test_a_point_of_every_batch_whose_rule_never_fires_leaves_it_open(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
