@@ -35,6 +35,8 @@ _VERDICTS: Final = {Tone.PLAIN: "", Tone.GOOD: "bold green", Tone.BAD: "bold red
 _FACTS: Final = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.BAD: "red", Tone.OPEN: "yellow"}
 _LABEL: Final = 11
 """Characters, at least, from where a label begins to where what is said of it does."""
+_WIDE_LABEL: Final = 13
+"""The same, in a certificate."""
 
 
 # What a screen is made of
@@ -44,8 +46,9 @@ def head_line(head: Head) -> Text:
     return Text.assemble((head.subject, "bold"), f"     {head.circumstances}")
 
 
-def fact_lines(facts: Sequence[Fact]) -> Iterator[Text]:
-    width = max([_LABEL, *(len(fact.label) + 1 for fact in facts)])
+def fact_lines(facts: Sequence[Fact], width: int = _LABEL) -> Iterator[Text]:
+    """In two columns, of which the first is so wide, or as its longest label needs it to be."""
+    width = max([width, *(len(fact.label) + 1 for fact in facts)])
     for fact in facts:
         yield Text.assemble(f"  {fact.label:<{width}}", (fact.text, _FACTS[fact.tone]))
 
@@ -203,6 +206,7 @@ def _certificate(view: CertificateView) -> Iterator[Text]:
             *(Fact("error", said) for said in view.errors),
             *(Fact("sample", said) for said in view.sample),
         ],
+        _WIDE_LABEL,
     )
     yield Text()
     yield from verdict_lines(view.verdicts, SENTENCES)
