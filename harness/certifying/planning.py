@@ -37,8 +37,8 @@ _OF_NODES = frozenset(
     }
 )
 _NO_NODES = (Victim.DRIVER, Victim.ANSWER)
-_ANYWHERE = frozenset({Point.TASK_END, Point.USER, Point.LINE, Point.MESSAGE})
-"""The first of a batch's tasks to end are those that read; and what is in the user's code can be anywhere."""
+_ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
+"""What is in the user's code can be."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
         if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
             # How often one worker comes to a line hangs on which partitions it is given: all come to it once.
             first.setdefault(at, one)
-            has_python = profile.python if point in _ANYWHERE else profile.python_at_end
+            has_python = _has_python(profile, point)
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
             if crash.line is not None:
                 state = "" if one.state is None else one.state.digest
@@ -147,6 +147,13 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
             seen.add(at)
             plan += [Planned(crash_at(profile, first[at], victim)) for victim in there]
     return plan
+
+
+def _has_python(profile: Profile, point: Point) -> bool:
+    """Whether Python workers are there to die where a task passes such a point."""
+    if point is Point.TASK_END:
+        return profile.python and profile.python_at_first
+    return profile.python if point in _ANYWHERE else profile.python_at_end
 
 
 def after_effects_of_tasks(of_nodes: Sequence[Planned]) -> list[Planned]:

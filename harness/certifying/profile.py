@@ -31,6 +31,8 @@ class Profile:
     """Whether Python workers run code of the user's."""
     python_at_end: bool
     """Whether they do in the stage that writes state and output."""
+    python_at_first: bool = True
+    """Whether any run in the stages that read, whose tasks end first."""
     in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
     """Where in the user's code what it did came about."""
 
@@ -46,6 +48,7 @@ def profile_of(attempt: Attempt) -> Profile:
         _kinds(done, attempt.passed),
         any(one.python for one in done),
         any(one.python_at_end for one in done),
+        all(one.python_at_first for one in done),
         places_in_code(attempt.passed),
     )
 

@@ -224,6 +224,8 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """Whether Python workers ran code of the user's in it."""
     python_at_end: bool = False
     """Whether they did in its last stage, which writes its state and its output."""
+    python_at_first: bool = True
+    """Whether any ran, be it for the harness's source, in each stage that reads."""
 
 
 class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):

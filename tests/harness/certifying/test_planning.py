@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,6 +168,18 @@ def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
     batches = [done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]
     plan = of_nodes(profile_of(attempt_of(batches, also=named)), [Victim.PYTHON])
     assert {one.crash.point for one in plan} == {Point.TASK_END, Point.USER}
+
+
+def test_no_python_worker_dies_where_tasks_end_that_have_none() -> None:
+    """Those of a source in Java end first; a kill there would bite nobody, and leave a right query unknown."""
+    batches = [done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE]
+    later = profile_of(attempt_of([msgspec.structs.replace(one, python_at_first=False) for one in batches]))
+    points = {one.crash.point for one in of_nodes(later, [Victim.PYTHON])}
+    assert points == {one.crash.point for one in of_nodes(profile_of(attempt_of(batches)), [Victim.PYTHON])} - {
+        Point.TASK_END
+    }
+    assert points
+    assert Point.TASK_END in {one.crash.point for one in of_nodes(later, [Victim.EXECUTOR])}
 
 
 def test_nothing_else_dies_where_only_the_driver_is_to() -> None:

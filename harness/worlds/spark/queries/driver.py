@@ -36,7 +36,7 @@ from ..control.run_messages import Arrived, Begun, Failed, Finishing, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun
-from .plan import python_steps
+from .plan import PythonSteps, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
 from .stacks import answer_with_stacks
@@ -171,7 +171,7 @@ class _Execution:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)
 
 
-def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: tuple[bool, bool]) -> BatchDone:
+def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps) -> BatchDone:
     operators = progress["stateOperators"]
     return BatchDone(
         actor,
@@ -181,7 +181,9 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], pytho
         sum(one["numRowsDroppedByWatermark"] for one in operators),
         sum(one["numRowsRemoved"] for one in operators),
         int(progress["durationMs"].get("triggerExecution", 0)),
-        *python,
+        python.anywhere,
+        python.at_end,
+        python.at_first,
     )
 
 

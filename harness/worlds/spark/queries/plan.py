@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 _PYTHON = ("python", "pandas", "arrow", "pyspark")
 """In the name of a step that Python workers run, in small letters."""
@@ -10,25 +12,59 @@ _WRITERS = (".foreachwrite", ".v2.python.")
 _SCANS = ("microbatchscan", "batchscan")
 _EXCHANGE = "exchange"
 """What stands below it is in an earlier stage."""
+_MADE_BEFORE = "reused"
+_TITLE = "=="
 
 
-def python_steps(plan: str, own_source: bool) -> tuple[bool, bool]:
-    """Whether Python workers run code of the user's in a batch, and whether in its last stage, which writes its state
-    and its output. Unless the source is the user's `own_source`, what reads it is not theirs."""
-    anywhere = at_end = False
-    earlier: int | None = None
+@dataclass(frozen=True)
+class PythonSteps:
+    """Where Python workers are at work in a batch."""
+
+    anywhere: bool
+    """Whether they run code of the user's."""
+    at_end: bool
+    """Whether they do in its last stage, which writes its state and its output."""
+    at_first: bool
+    """Whether they run anything, be it the harness's source, in each stage that reads, whose tasks end first."""
+
+
+@dataclass
+class _Stage:
+    users: bool = False
+    """Whether Python workers run code of the user's in it."""
+    python: bool = False
+    """Whether they run anything."""
+    reads: bool = False
+
+
+def python_steps(plan: str, own_source: bool) -> PythonSteps:
+    """Unless the source is the user's `own_source`, what reads it is not theirs."""
+    steps = list(_steps(plan))
+    last = _Stage()
+    stages = [last]
+    within = [(-1, last)]
+    for place, (depth, step) in enumerate(steps):
+        while depth <= within[-1][0]:
+            within.pop()
+        stage = within[-1][1]
+        stage.users |= _runs_python(step, own_source)
+        stage.python |= _runs_python(step, own_source=True)
+        is_leaf = place + 1 == len(steps) or steps[place + 1][0] <= depth
+        stage.reads |= is_leaf and not step.startswith(_MADE_BEFORE)
+        if step.startswith(_EXCHANGE):
+            stages.append(_Stage())
+            within.append((depth, stages[-1]))
+    return PythonSteps(
+        any(stage.users for stage in stages), last.users, all(stage.python for stage in stages if stage.reads)
+    )
+
+
+def _steps(plan: str) -> Iterator[tuple[int, str]]:
+    """Each with how deep it stands below the others, which is how much it is moved in."""
     for line in plan.lower().splitlines():
         step = line.lstrip(" +-:")
-        depth = len(line) - len(step)
-        step = step.lstrip("!*()0123456789 ")
-        if earlier is not None and depth <= earlier:
-            earlier = None
-        found = _runs_python(step, own_source)
-        anywhere |= found
-        at_end |= found and earlier is None
-        if earlier is None and step.startswith(_EXCHANGE):
-            earlier = depth
-    return anywhere, at_end
+        if step and not step.startswith(_TITLE):
+            yield len(line) - len(step), step.lstrip("!*()0123456789 ")
 
 
 def _runs_python(step: str, own_source: bool) -> bool:

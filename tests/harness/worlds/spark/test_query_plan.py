@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.worlds.spark.queries.plan import python_steps
+from streamproof.harness.worlds.spark.queries.plan import PythonSteps, python_steps
 
 OURS = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] (Python)"
+IN_JAVA = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] EventSource"
 IN_STATE = f"""\
 !FlatMapGroupsInPandasWithState count_words(key#0, value#1)#5, [value#1], state info [ checkpoint = file:/tmp/pandas ]
 +- *(2) Sort [value#1 ASC NULLS FIRST], false, 0
@@ -39,24 +40,36 @@ Union
 +- BatchEvalPython [first(value#1)#6], [pythonUDF0#7]
    +- {OURS}
 """
+IN_PROCESSOR = IN_STATE.replace("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark")
 
 
 @pytest.mark.parametrize(
     ("plan", "found"),
     [
-        (IN_STATE, (True, True)),
-        (BEFORE_STATE, (True, False)),
-        (NOWHERE, (False, False)),
-        (FOR_EACH, (True, True)),
-        (PYTHON_SINK, (True, True)),
-        (IN_ONE_BRANCH, (True, True)),
-        (IN_STATE.replace("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"), (True, True)),
+        (IN_STATE, PythonSteps(anywhere=True, at_end=True, at_first=True)),
+        (BEFORE_STATE, PythonSteps(anywhere=True, at_end=False, at_first=True)),
+        (NOWHERE, PythonSteps(anywhere=False, at_end=False, at_first=True)),
+        (FOR_EACH, PythonSteps(anywhere=True, at_end=True, at_first=True)),
+        (PYTHON_SINK, PythonSteps(anywhere=True, at_end=True, at_first=True)),
+        (IN_ONE_BRANCH, PythonSteps(anywhere=True, at_end=True, at_first=True)),
+        (IN_PROCESSOR, PythonSteps(anywhere=True, at_end=True, at_first=True)),
     ],
     ids=["in its state", "before its state", "nowhere", "for each row", "in a sink", "in one branch", "in a processor"],
 )
-def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: tuple[bool, bool]) -> None:
+def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: PythonSteps) -> None:
     assert python_steps(plan, own_source=False) == found
 
 
 def test_a_source_of_the_users_in_python_is_code_of_theirs() -> None:
-    assert python_steps(NOWHERE, own_source=True) == (True, True)
+    assert python_steps(NOWHERE, own_source=True) == PythonSteps(anywhere=True, at_end=True, at_first=True)
+
+
+@pytest.mark.parametrize(
+    ("plan", "at_first"),
+    [(IN_STATE, False), (BEFORE_STATE, True), (NOWHERE, False), (FOR_EACH, True), (IN_ONE_BRANCH, False)],
+    ids=["in its state", "before its state", "nowhere", "for each row", "in one branch"],
+)
+def test_where_no_python_reads_it_may_be_at_work_only_later(plan: str, at_first: bool) -> None:
+    """As of a source in Java, whose tasks end first, and have no Python worker that could die."""
+    told = f"== Physical Plan ==\n{plan.replace(OURS, IN_JAVA)}\n"
+    assert python_steps(told, own_source=True).at_first is at_first
