@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import own_sources
+from held_operations import needs_mounts
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import How, Victim
@@ -55,6 +56,7 @@ def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_line_that_f
     assert (shown.events, shown.input) == (0, "")
 
 
+@needs_mounts
 def test_what_one_call_of_the_sink_does_is_cut_within_the_call(tmp_path: Path) -> None:
     found = certified(own_sources.numbered_in_two, tmp_path, minutes=10)
     assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from held_operations import why_no_mounts
 from killed_queries import addresses, killed, verdict
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
@@ -141,4 +142,5 @@ def test_a_wrong_sink_is_refuted_and_the_record_names_the_spark_that_ran(version
         assert read_description(run).cluster["spark"] == version
     # Those of the source, be it in Python or in Java, as of Spark.
     passed = {line.crash.point for line in certificate.plan}
-    assert passed >= {Point.SOURCE_LATEST, Point.SOURCE_PARTITIONS, Point.SOURCE_COMMIT, Point.ADD_BATCH, Point.FILE}
+    assert passed >= {Point.SOURCE_LATEST, Point.SOURCE_PARTITIONS, Point.SOURCE_COMMIT, Point.ADD_BATCH}
+    assert (Point.FILE in passed) == (not why_no_mounts())
