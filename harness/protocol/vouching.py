@@ -64,8 +64,6 @@ class Vouching:
     a slice may listen later."""
     _taken: set[int] = field(default_factory=set)
     """The numbers of its checkpoints."""
-    _durable: set[tuple[int, int]] = field(default_factory=set)
-    """Of which incarnation, and the number."""
     _came: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Upstream slice -> the incarnation that sent last, and the highest number that came."""
     _had_state: bool = False
@@ -86,8 +84,6 @@ class Vouching:
 
     def _hear_else(self, given: Input) -> None:
         match given:
-            case Durable(id=one):
-                self._durable.add((one.incarnation, one.number))
             case Gone(neighbour=neighbour, incarnation=incarnation):
                 self._gone.add((neighbour, incarnation))
             case Start(checkpoint=checkpoint, kept=kept):
@@ -178,10 +174,14 @@ class Vouching:
     def _is_durable(self, record: CheckpointDurable, given: Input) -> str:
         if record.number not in self._taken:
             return "has taken no such checkpoint"
-        told = isinstance(given, Receive) and type(given.message).flow in _BESIDE
-        if told or (record.incarnation, record.number) in self._durable:
-            return ""
-        return "was not told so"
+        match given:
+            case Durable(id=one):
+                told = (one.incarnation, one.number) == (record.incarnation, record.number)
+            case Receive(message=message):
+                told = type(message).flow in _BESIDE
+            case _:
+                told = False
+        return "" if told else "was not told so"
 
     def _was_promoted(self, record: Promoted, given: Input) -> str:
         if not self._promotions:
