@@ -19,6 +19,7 @@ EXECUTED: Final = 150
 """Inputs up to which a state is made again for each step."""
 LISTED: Final = 2_000
 """Inputs up to which it is said which they are."""
+_STATELESS: Final = ("state", "keeps none")
 _RUNS: Final = 6
 _ROWS: Final = 8
 
@@ -33,22 +34,26 @@ class HeldStates:
 
     def of(self, one: Rerun, upto: int) -> Iterator[tuple[str, str]]:
         """Of an incarnation that has taken its first `upto` events: labels and what they say."""
-        lineage = one.lineage(upto) if _length(one, upto) <= EXECUTED else None
-        yield from self._said(one.slice_id, self.made_of(one, upto), lineage)
+        operator = self._operator(one.slice_id)
+        if operator.initial_state() is None:
+            yield _STATELESS
+            return
+        yield "made of", self.made_of(one, upto)
+        if _length(one, upto) <= EXECUTED and _is_plain(operator):
+            yield "rows", self._rows(operator, one.slice_id, one.lineage(upto))
 
     def at_first(self, slice_id: str) -> Iterator[tuple[str, str]]:
         """The same, of one that begins with nothing."""
-        yield from self._said(slice_id, inputs_said(()), ())
-
-    def _said(self, slice_id: str, made_of: str, lineage: Sequence[Derivation] | None) -> Iterator[tuple[str, str]]:
-        """Without a lineage that is too long to be executed again."""
-        operator = self._rerun.topology.stages[operator_of(slice_id)].operator
+        operator = self._operator(slice_id)
         if operator.initial_state() is None:
-            yield "state", "keeps none"
+            yield _STATELESS
             return
-        yield "made of", made_of
-        if lineage is not None and _is_plain(operator):
-            yield "rows", self._rows(operator, slice_id, lineage)
+        yield "made of", inputs_said(())
+        if _is_plain(operator):
+            yield "rows", self._rows(operator, slice_id, ())
+
+    def _operator(self, slice_id: str) -> Operator[Any]:
+        return self._rerun.topology.stages[operator_of(slice_id)].operator
 
     def made_of(self, one: Rerun, upto: int) -> str:
         """The inputs that had gone into its state."""
