@@ -19,7 +19,7 @@ from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
 from ..core.wording import amount_said, counted
 from ..crash_points.inside_python.effects import NOT_WAITED_FOR
-from ..reporting.runs import has_own_source
+from ..judging.shapes import has_own_source
 from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, tried_said
 from .errors_left import errors_said

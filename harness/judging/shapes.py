@@ -50,7 +50,7 @@ class OutputShape:
             raise ValueError(f"whether its table is read is {str(reads)[:80]!r}, and neither true nor false")
         if not isinstance(code, Mapping):
             raise ValueError(f"its code is {str(code)[:80]!r}, and no table of its parts")
-        return cls(OutputMode(description["mode"]), tuple(key), reads, "source" in code)
+        return cls(OutputMode(description["mode"]), tuple(key), reads, has_own_source(description))
 
     @property
     def keyed_outputs(self) -> bool:
@@ -87,3 +87,8 @@ def _is_plain(key: str) -> bool:
 
 def _one(columns: list[Value]) -> Value:
     return columns[0] if len(columns) == 1 else columns
+
+
+def has_own_source(description: Mapping[str, Any]) -> bool:
+    """Whether a subject, by its description, is a query that reads what no workload gave it."""
+    return "source" in description.get("code", {})

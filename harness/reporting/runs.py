@@ -13,6 +13,7 @@ from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..core.wording import counted
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.recovery import Recovery
+from ..judging.shapes import has_own_source
 from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..recording.records import CheckpointTaken, Started, Taken
@@ -69,11 +70,6 @@ def input_said(subject: Mapping[str, Any], workload: Mapping[str, Any]) -> str:
     if has_own_source(subject):
         return "input from a source of its own"
     return f"{counted(workload.get('events', 0), 'event')} of {workload.get('name')}"
-
-
-def has_own_source(subject: Mapping[str, Any]) -> bool:
-    """Whether a subject, by its description, is a query that reads what no workload gave it."""
-    return "source" in subject.get("code", {})
 
 
 def _faults(description: Description, history: History, recovered: Sequence[Recovery]) -> Iterator[Fact]:
