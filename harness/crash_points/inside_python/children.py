@@ -1,29 +1,38 @@
-"""The processes that this one has started and not waited for."""
+"""The processes that this one has started and not waited for, and those that they have left behind."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator, Mapping
 from multiprocessing import resource_tracker
+from typing import Final
+
+_SET_CHILD_SUBREAPER: Final = 36
+"""`prctl(2)`."""
 
 
 def children() -> Mapping[int, str]:
     """Of each child of this process that is there, or has ended and was not waited for, its number and the name of its
-    program; and of each whose parent is gone, which nobody can wait for, and that is of this session. But for the one
-    by which `multiprocessing` cleans up, for which nobody waits."""
-    mine, session = os.getpid(), os.getsid(0)
+    program. But for the one by which `multiprocessing` cleans up, for which nobody waits."""
+    mine = os.getpid()
     tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
-    found = {number: (name, parent, of) for number, name, parent, of in _processes()}
-    here = {number for number, (_, _, of) in found.items() if of == session}
-    return {
-        number: name
-        for number, (name, parent, _) in found.items()
-        if number not in (mine, tracker) and (parent == mine or (number in here and parent not in here))
-    }
+    return {number: name for number, name, parent in _processes() if parent == mine and number != tracker}
 
 
-def _processes() -> Iterator[tuple[int, str, int, int]]:
-    """Number, name of the program, parent and session of each on this machine."""
+def adopt_orphans(wanted: bool) -> None:
+    """Whether what a child of this process leaves behind when it ends (a shell's background, a daemon) becomes a child
+    of this process, instead of the machine's first, where nobody would know whose it was. Once adopted it stays,
+    ended or not, until this process waits for it or ends.
+
+    Raises OSError where the system refuses."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, ctypes.c_ulong(wanted), 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _processes() -> Iterator[tuple[int, str, int]]:
+    """Number, name of the program and parent of each on this machine."""
     for number in filter(str.isdecimal, os.listdir("/proc")):
         try:
             with open(f"/proc/{number}/stat", errors="replace") as file:
@@ -33,5 +42,4 @@ def _processes() -> Iterator[tuple[int, str, int, int]]:
             continue
         # The name is in brackets, and can hold any.
         name, _, rest = told.partition("(")[2].rpartition(")")
-        _, parent, _, session, *_ = rest.split()
-        yield int(number), name, int(parent), int(session)
+        yield int(number), name, int(rest.split()[1])

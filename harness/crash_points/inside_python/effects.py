@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
-from .children import children
+from .children import adopt_orphans, children
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -167,6 +167,7 @@ class Effects:
         if started is None:
             return []
         before, place = started
+        adopt_orphans(False)
         there = {number: name for number, name in children().items() if number not in before}
         names = Counter((forgotten | there).values())
         return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
@@ -220,6 +221,7 @@ class Effects:
                     self._removed.add(target)
                 if kind == "process" and self._started is None:
                     # Python tells of it just before.
+                    adopt_orphans(True)
                     self._started = frozenset(children()), place_of(theirs)
 
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:

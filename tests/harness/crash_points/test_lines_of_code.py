@@ -141,8 +141,13 @@ def forgets_one_that_has_ended(frame, batch, folder):
     forgets_one(folder)
 
 
-def starts_one_in_the_background(frame, batch, folder):
-    os.system("sleep 0.5 &")
+def runs_in_a_shell(frame, batch, folder, command):
+    os.system(command)
+
+
+def leaves_one_and_goes_on(frame, batch, folder, go_on):
+    os.system(f"sh -c 'echo $$ > {folder}/number' &")
+    go_on()
 
 
 class WritesThroughAProcess:
@@ -243,6 +248,15 @@ def _begun(said: Said) -> int:
     return len(
         {key for key in said.keys if key.startswith("before") and "their_sink.work:" in key and "calls" not in key}
     )
+
+
+def _has_ended(number: Path) -> bool:
+    """Whether the process that has written its number there has ended."""
+    told = number.read_text() if number.exists() else ""
+    if not told.endswith("\n"):
+        return False
+    about = Path("/proc", told.strip(), "stat")
+    return not about.exists() or ") Z " in about.read_text()
 
 
 class Said:
@@ -449,14 +463,30 @@ class TestLines:
             as_batch(partial(sink.forgets_one_that_has_ended, folder=str(tmp_path)), 1)
         assert said.effects == {("process", "sleep", 1), ("process", "sleep (not waited for)", 1)}
 
+    @pytest.mark.parametrize("command", ["sleep 0.5 &", "setsid sleep 0.5 &", "sh -c 'sleep 0.5 & sleep 0.5 &' &"])
     def test_a_process_that_a_shell_leaves_in_the_background_is_told_for_itself(
+        self,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+        command: str,
+    ) -> None:
+        """Be it in a session of its own, and whoever is the machine's first process."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.runs_in_a_shell, folder=str(tmp_path), command=command), 1)
+        left = {target for _, target, _ in said.effects} - {command}
+        assert ("process", command, 1) in said.effects
+        assert left
+        assert left <= {f"{name} (not waited for)" for name in ("sleep", "sh", "setsid")}
+
+    def test_a_process_that_was_left_behind_is_told_of_although_it_has_ended_since(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
     ) -> None:
         with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
-            as_batch(partial(sink.starts_one_in_the_background, folder=str(tmp_path)), 1)
-        ((_, shell, _), (_, left, _)) = sorted(said.effects, key=lambda one: "not waited" in one[1])
-        assert shell == "sleep 0.5 &"
-        assert left in ("sleep (not waited for)", "sh (not waited for)")
+            ended = partial(wait_until, partial(_has_ended, tmp_path / "number"), 30, "the process to end")
+            as_batch(partial(sink.leaves_one_and_goes_on, folder=str(tmp_path), go_on=ended), 1)
+        assert ("process", "sh (not waited for)", 1) in said.effects
 
     def test_a_process_that_a_task_begins_with_its_rows_and_ends_with_them_is_waited_for(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
