@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -29,10 +30,14 @@ time.sleep(600)
 @pytest.fixture
 def session() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen([sys.executable, "-c", SESSION], stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        for one in psutil.Process(process.pid).children(recursive=True):
-            one.kill()
-        process.kill()
+        try:
+            yield process
+        finally:
+            for one in psutil.Process(process.pid).children(recursive=True):
+                # What a daemon has forked goes with it, where the machine's first process waits for it at once.
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+            process.kill()
 
 
 def test_workers_are_ended_also_beside_a_process_that_has_just_gone(session: subprocess.Popen[str]) -> None:
