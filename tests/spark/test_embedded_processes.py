@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from held_operations import Controller, needs_mounts
+from process_ends import has_ended
 from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
 from streamproof.harness.core.waiting import wait_until
@@ -85,14 +86,6 @@ def kinds(proof: KillProof) -> set[str]:
     return {process.kind for process in proof.processes}
 
 
-def is_gone(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state == "Z"
-
-
 def test_a_node_dies_whole_and_alone(tmp_path: Path, run_id: str, notes: Notes) -> None:
     folder = tmp_path / "a run"  # Paths with blanks must survive Spark's option parsing.
     with SparkProcesses(run_id, folder, EmbeddedOptions(workers=3)) as cluster:
@@ -108,7 +101,7 @@ def test_a_node_dies_whole_and_alone(tmp_path: Path, run_id: str, notes: Notes) 
         assert proof.bit
         assert kinds(proof) == {"worker", "executor", "python-worker"}
         assert {process.pid for process in proof.processes} >= set(before[victim.node].pids)
-        assert all(is_gone(process.pid) for process in proof.processes)
+        assert all(has_ended(process.pid) for process in proof.processes)
         assert proof.when <= proof.gone_at
         after = cluster.nodes()
         assert not after[victim.node].alive

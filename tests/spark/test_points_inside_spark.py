@@ -20,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from process_ends import has_ended
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import MissingTool, Unsupported
 from streamproof.harness.core.waiting import wait_until
@@ -273,7 +274,7 @@ def test_a_driver_that_is_killed_at_a_point_dies_there(
         arrived.append(held)
         if (held.side, held.point, held.key) == (side, point, "1"):
             os.kill(held.pid, signal.SIGKILL)
-            await asyncio.to_thread(wait_until, lambda: gone(held.pid), 30, f"the end of {held.pid}")
+            await asyncio.to_thread(wait_until, lambda: has_ended(held.pid), 30, f"the end of {held.pid}")
 
     with listening(arrive) as (place, _):
         run.start("append", place, agent)
@@ -283,13 +284,6 @@ def test_a_driver_that_is_killed_at_a_point_dies_there(
             run.process.kill()
     assert (arrived[-1].side, arrived[-1].point, arrived[-1].key) == (side, point, "1")
     assert (run.logged("offsets"), run.logged("commits")) == (offsets, commits)
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 @pytest.mark.long

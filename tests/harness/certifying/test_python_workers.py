@@ -10,6 +10,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from process_ends import has_ended
 from streamproof.harness.certifying.python_workers import end_python_workers
 from streamproof.harness.install.settings import DAEMON_MODULE
 
@@ -45,9 +46,9 @@ def test_workers_are_ended_also_beside_a_process_that_has_just_gone(session: sub
     worker, daemon, other = map(int, session.stdout.readline().split())
     assert [one.status() for one in psutil.Process(session.pid).children()].count(psutil.STATUS_ZOMBIE) == 1
     end_python_workers(session.pid)
-    assert not psutil.pid_exists(worker) or psutil.Process(worker).status() == psutil.STATUS_ZOMBIE
-    assert psutil.Process(daemon).status() != psutil.STATUS_ZOMBIE
-    assert psutil.Process(other).status() != psutil.STATUS_ZOMBIE
+    assert has_ended(worker)
+    assert not has_ended(daemon)
+    assert not has_ended(other)
 
 
 def test_of_a_session_that_is_gone_nothing_is_left(session: subprocess.Popen[str]) -> None:

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from asking import Ask
+from process_ends import has_ended
 from small_scenario import SMALL_SCENARIO
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
@@ -351,9 +352,9 @@ def searching() -> Iterator[Callable[..., Searching]]:
 
 def gone(pids: list[int]) -> bool:
     until = time.monotonic() + 20
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
+    while not all(map(has_ended, pids)) and time.monotonic() < until:
         time.sleep(0.05)
-    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    return all(map(has_ended, pids))
 
 
 def test_ctrl_c_prints_what_was_found_and_leaves_nobody(searching: Callable[..., Searching]) -> None:

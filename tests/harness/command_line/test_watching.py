@@ -23,6 +23,7 @@ import pytest
 from asking import Ask
 from certified import trial, unsealed
 from losing_run import LOSES
+from process_ends import has_ended
 from streamproof.harness.certifying.journal import Journal
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.command_line.progress_line import LiveLine
@@ -404,7 +405,7 @@ def test_a_watch_goes_with_a_command_that_is_killed(tmp_path: Path) -> None:
         address, pid = command.stdout.readline(), int(command.stdout.readline())
         assert ADDRESS.search(address)
         os.kill(command.pid, signal.SIGKILL)
-        wait_until(lambda: not psutil.pid_exists(pid), 30, "the process of the live view to go")
+        wait_until(lambda: has_ended(pid), 30, "the process of the live view to go")
     finally:
         os.killpg(command.pid, signal.SIGKILL)
         command.wait()

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from process_ends import has_ended
 from streamproof.harness.core import other_processes
 from streamproof.harness.core.other_processes import begin, forked_quickly
 from streamproof.harness.core.waiting import wait_until
@@ -101,7 +102,7 @@ def test_whoever_is_ended_works_no_longer(module: str, tmp_path: Path) -> None:
     process.tell(b"")
     pid = wait_until(lambda: whole(tmp_path / "pid"), 30, "the other process at work")
     process.end()
-    wait_until(lambda: not is_working(int(pid)), 30, "the end of the other process")
+    wait_until(lambda: has_ended(int(pid)), 30, "the end of the other process")
 
 
 def test_servers_end_with_whoever_asked_for_them(tmp_path: Path) -> None:
@@ -121,13 +122,6 @@ def imported(module: str) -> ModuleType:
         return import_module(module)
     finally:
         del sys.modules[module]
-
-
-def is_working(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def whole(file: Path) -> str:

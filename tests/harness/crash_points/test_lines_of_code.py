@@ -28,12 +28,14 @@ import pytest
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
+from process_ends import has_ended
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_python import maps, tracing
+from streamproof.harness.crash_points.inside_python.children import children
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -250,15 +252,6 @@ def _begun(said: Said) -> int:
     )
 
 
-def _has_ended(number: Path) -> bool:
-    """Whether the process that has written its number there has ended."""
-    told = number.read_text() if number.exists() else ""
-    if not told.endswith("\n"):
-        return False
-    about = Path("/proc", told.strip(), "stat")
-    return not about.exists() or ") Z " in about.read_text()
-
-
 class Said:
     """What a listener was told, by a thread that is not ours."""
 
@@ -306,6 +299,15 @@ def listening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, watching: Watchin
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
         loop.close()
+
+
+@pytest.fixture
+def waits_for_orphans() -> Iterator[None]:
+    """So that other tests do not find them."""
+    before = children()
+    yield
+    for number in children().keys() - before.keys():
+        os.waitpid(number, 0)
 
 
 @pytest.fixture
@@ -463,6 +465,7 @@ class TestLines:
             as_batch(partial(sink.forgets_one_that_has_ended, folder=str(tmp_path)), 1)
         assert said.effects == {("process", "sleep", 1), ("process", "sleep (not waited for)", 1)}
 
+    @pytest.mark.usefixtures("waits_for_orphans")
     @pytest.mark.parametrize("command", ["sleep 0.5 &", "setsid sleep 0.5 &", "sh -c 'sleep 0.5 & sleep 0.5 &' &"])
     def test_a_process_that_a_shell_leaves_in_the_background_is_told_for_itself(
         self,
@@ -480,11 +483,18 @@ class TestLines:
         assert left
         assert left <= {f"{name} (not waited for)" for name in ("sleep", "sh", "setsid")}
 
+    @pytest.mark.usefixtures("waits_for_orphans")
     def test_a_process_that_was_left_behind_is_told_of_although_it_has_ended_since(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
     ) -> None:
         with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
-            ended = partial(wait_until, partial(_has_ended, tmp_path / "number"), 30, "the process to end")
+            number = tmp_path / "number"
+            ended = partial(
+                wait_until,
+                lambda: number.exists() and number.read_text().endswith("\n") and has_ended(int(number.read_text())),
+                30,
+                "the process that was left behind to end",
+            )
             as_batch(partial(sink.leaves_one_and_goes_on, folder=str(tmp_path), go_on=ended), 1)
         assert ("process", "sh (not waited for)", 1) in said.effects
 
