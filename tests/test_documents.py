@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,12 @@ def test_the_mechanism_and_the_scheme_of_the_how_to_break_what_they_expect_to(
     _, judgement = run_in_memory(scenario, SimulatedCluster(), Registry().faults, Registry().oracles, seed=7)
     assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
     assert [verdict.status for verdict in judgement.broken] == [Status.VIOLATED]
+    made: dict[str, Any] = {"__name__": "of_a_reader"}
+    exec(readme.example("no-key-more-than", readme.ADD_YOUR_OWN), made)
+    oracles = {"no-key-more-than": made["ORACLE"]}
+    asked = replace(scenario, claims=[made["ORACLE"].claim(times=3)], breaks=[])
+    _, judgement = run_in_memory(asked, SimulatedCluster(), Registry().faults, oracles, seed=7)
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.VIOLATED]
 
 
 def test_the_architecture_and_the_linter_name_the_same_rooms_in_the_same_order() -> None:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ..contracts.registry import Registry
     from ..recording.folder import Description
     from ..recording.history import History
-    from ..reporting.html.spacetime import HeldBeside
     from ..running.judgement import Judgement
+    from ..worlds.simulated.seen_beside import SeenBeside
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"
 """In the current folder: of two, it belongs to neither."""
 LOOKED_AT: Final = 20_000
-"""Events; what the logs of a longer run held is not found out."""
+"""Events; a longer run is not looked at once more."""
 DRAWABLE: Final = (
     "`report` draws the folder of a run or of a certificate, a counterexample that `explore` has saved, and what "
     "`explore --json` has printed"
@@ -48,7 +48,7 @@ def draw_run(
     file = output or _beside(folder)
     _refuse_within_certificates(file, svg)
     remark = f"These are the verdicts on record. They could not be judged again: {not_judged}" if not_judged else ""
-    beside = None if not_judged else _held_in_logs(folder, description, history, registry)
+    beside = None if not_judged else _seen_beside(folder, description, history, registry)
     page = run_page(description, history, judgement, folder, remark, beside)
     if svg is not None:
         if not page.diagrams:
@@ -58,7 +58,7 @@ def draw_run(
     return file
 
 
-def _held_in_logs(folder: Path, description: Description, history: History, registry: Registry) -> HeldBeside | None:
+def _seen_beside(folder: Path, description: Description, history: History, registry: Registry) -> SeenBeside | None:
     """Of a run of the simulator that came to its end, unless it is too long to be looked at once more."""
     from ..running.replaying import planned_again
     from .clusters import cluster_again
@@ -68,12 +68,12 @@ def _held_in_logs(folder: Path, description: Description, history: History, regi
     if sum(count for _, _, count in history.offered()) > LOOKED_AT:
         return None
     from ..worlds.simulated.cluster import SimulatedCluster
-    from ..worlds.simulated.logs_held import logs_held
+    from ..worlds.simulated.looking_on import look_on
 
     _, named = planned_again(folder, registry)
     cluster = cluster_again(description.cluster)
     assert isinstance(cluster, SimulatedCluster)
-    return logs_held(cluster, named.scenario, description.seed, registry.faults, history).of
+    return look_on(cluster, named.scenario, description.seed, registry.faults, history)
 
 
 def draw_folder(folder: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:

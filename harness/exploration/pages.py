@@ -13,7 +13,8 @@ from ..reporting.html.document import render
 from ..reporting.html.run_page import VerdictOnPage, findings_on_page
 from ..reporting.html.spacetime import spacetime
 from ..reporting.html.spacetime_drawing import Drawing, drawing, drawing_svg
-from ..worlds.simulated.logs_held import LogsHeld, logs_held
+from ..worlds.simulated.looking_on import look_on
+from ..worlds.simulated.seen_beside import SeenBeside
 from .counterexample import ReplayedCounterexample, simulated
 from .telling import view_of_replay
 
@@ -64,13 +65,13 @@ def counterexample_drawing(replayed: ReplayedCounterexample) -> Drawing | None:
     if rerun is None or wanted is None:
         return None
     anomaly = replayed.counterexample.anomaly if replayed.reproduced else ""
-    logs = _logs_of(replayed)
-    return drawing(spacetime(replayed.history, rerun, beside=logs.of), harmed_inputs(rerun, wanted, anomaly))
+    beside = _seen_beside(replayed)
+    return drawing(spacetime(replayed.history, rerun, beside=beside), harmed_inputs(rerun, wanted, anomaly))
 
 
-def _logs_of(replayed: ReplayedCounterexample) -> LogsHeld:
-    """Nothing is known of the logs of a run on a real cluster."""
+def _seen_beside(replayed: ReplayedCounterexample) -> SeenBeside | None:
+    """Nobody can look on at a run on a real cluster once more."""
     found = replayed.counterexample
     if replayed.folder is not None:
-        return LogsHeld()
-    return logs_held(simulated(found), replayed.scenario, found.seed, replayed.kinds, replayed.history)
+        return None
+    return look_on(simulated(found), replayed.scenario, found.seed, replayed.kinds, replayed.history)

@@ -30,6 +30,7 @@ from ...recording.history import (
 )
 from ...recording.records import Delivered, Offered, Taken
 from ...running.judgement import Judgement
+from ...worlds.simulated.seen_beside import SeenBeside
 from ..runs import back_unmeasured, evidence, titles_of, view_of_run
 from ..view import RunView, ShownVerdict
 from .affected import harmed_inputs
@@ -41,7 +42,7 @@ from .document import render, shell_word
 from .faults_drawn import FaultBand, RecoveryBar, bands, recovery_bars
 from .journey import Station, numbered_in, ways
 from .lanes import ActorLane, lanes_of, replays
-from .spacetime import HeldBeside, around, spacetime
+from .spacetime import around, spacetime
 from .spacetime_drawing import Drawing, drawing
 
 HAPPENINGS: Final = 400
@@ -129,10 +130,10 @@ def run_page(
     judgement: Judgement,
     folder: Path,
     remark: str = "",
-    beside: HeldBeside | None = None,
+    beside: SeenBeside | None = None,
 ) -> RunPage:
     """Everything from the record, and from what it comes to when it is judged. `remark`: that it was not, and why the
-    judgement rests on no execution. `beside`: what was held that is not on record."""
+    judgement rests on no execution. `beside`: what is not on record."""
     view = view_of_run(description, history, judgement, folder)
     axis = _axis(history)
     rerun = judgement.collation.reexecution
@@ -178,7 +179,7 @@ def bars_of(description: Description, history: History, judgement: Judgement) ->
     return [bar for bar in bars if bar.whole or not back_unmeasured(description, history)]
 
 
-def diagrams_of(history: History, judgement: Judgement, beside: HeldBeside | None) -> tuple[list[FaultDiagram], str]:
+def diagrams_of(history: History, judgement: Judgement, beside: SeenBeside | None) -> tuple[list[FaultDiagram], str]:
     """Of a scheme's run: what happened around each of the first faults, or at the beginning where there was none."""
     collation = judgement.collation
     if collation.reexecution is None or collation.wanted is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core.slice_names import channel_name, slice_of
 from ...core.topology import Role
+from ...core.wording import numbers_said
 from ...judging.incarnations import in_time, losses
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation, Rerun
@@ -39,6 +40,7 @@ from ...recording.records import (
     Started,
     Taken,
 )
+from ...worlds.simulated.seen_beside import SeenBeside, SentWhileWaiting
 from .affected import Root, root_of
 from .holding import HeldStates, inputs_said
 from .lanes import ReplayOverChannel, replays
@@ -51,9 +53,6 @@ AFTER: Final = 110
 
 SliceIncarnation = tuple[str, int]
 """Slice and incarnation."""
-HeldBeside = Callable[[str, int, int], Iterable[tuple[str, str]]]
-"""(slice, incarnation, when) -> what it held then that no record says, and who looked on has seen: labels and what they
-say."""
 
 
 class StepSign(StrEnum):
@@ -107,6 +106,8 @@ class MessageArrow:
     """Whether it had been made before the channel was opened."""
     instead: bool = False
     """Nobody took it, and a receiver took something else under its numbers."""
+    passed: bool = False
+    """It came, and its receiver has kept nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class _Diagram:
     """Draws one history, or what of it lies in a window of time; of what lies outside, which can be millions of events,
     nothing is kept but counts."""
 
-    def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int, beside: HeldBeside | None) -> None:
+    def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int, beside: SeenBeside | None) -> None:
         self._history = history
         self._rerun = rerun
         self._begins = begins
@@ -239,8 +240,8 @@ class _Diagram:
 
     def _happenings(self) -> Iterator[tuple[int, object]]:
         """Records and the timeline up to the end of the window: what lies before it as it was recorded, and then in one
-        order of time. What has one stamp: first what slices did, of which a fault is the end; but who is placed comes
-        before what it does."""
+        order of time. What has one stamp: first what slices did, then what came to who waited, of which a fault is the
+        end; but who is placed comes before what it does."""
         found: list[tuple[int, int, int, object]] = []
         for n, stamped in enumerate(self._history.of(*_SHOWN)):
             if stamped.at < self._begins:
@@ -248,7 +249,12 @@ class _Diagram:
             elif stamped.at <= self._ends:
                 found.append((stamped.at, 1, n, stamped.record))
         found += (
-            (entry.stamp.at, 0 if isinstance(entry, Placed) else 2, n, entry)
+            (one.at, 2, n, one)
+            for n, one in enumerate(() if self._beside is None else self._beside.sent)
+            if self._is_drawn(one.at)
+        )
+        found += (
+            (entry.stamp.at, 0 if isinstance(entry, Placed) else 3, n, entry)
             for n, entry in enumerate(in_time(self._history))
             if isinstance(entry, FaultStruck | FaultHealed | NodeGone | Placed) and entry.stamp.at <= self._ends
         )
@@ -360,6 +366,8 @@ class _Diagram:
                 who = (what.slice, what.incarnation)
                 said = f"{_said(who)} goes by change {what.number}, after {what.position:,} inputs"
                 self._add(at, who, StepSign.WORD, said)
+            case SentWhileWaiting():
+                self._sent(at, what)
             case FaultStruck():
                 self._struck(at, what)
             case FaultHealed():
@@ -409,6 +417,28 @@ class _Diagram:
         for derivation in derivations:
             self._drawn.made[what.slice, what.incarnation, derivation] = step
 
+    def _sent(self, at: int, what: SentWhileWaiting) -> None:
+        """Of what is kept the arrow leads to where it is taken."""
+        who, sender = (what.slice_id, what.incarnation), (what.upstream, what.upstream_incarnation)
+        said = f"{_said(who)} is sent {numbers_said(what.numbers)} of {_said(sender)} while it takes nothing, and "
+        passed = what.passed
+        if not passed:
+            self._add(at, who, StepSign.WORD, f"{said}keeps it")
+            return
+        some = f"keeps {numbers_said(what.kept)}, and lets {numbers_said(passed)} pass"
+        derivations = self._sent_under(sender, what.slice_id, passed)
+        roots = frozenset(map(root_of, derivations))
+        step = self._add(at, who, StepSign.WORD, said + (some if what.kept else "lets it pass"), roots)
+        self._arrow(sender, who, step, derivations, numbers_said(passed), roots, passed=True)
+
+    def _sent_under(self, sender: SliceIncarnation, to: str, numbers: Sequence[int]) -> list[Derivation]:
+        """What a slice has made for another under these numbers."""
+        source = self._rerun.sources.get(sender[0])
+        one = self._rerun_of(sender) if source is None else source
+        events, derivations = one.channel(to, min(numbers), max(numbers))
+        wanted = set(numbers)
+        return [one for event, one in zip(events, derivations, strict=True) if event.seq in wanted]
+
     def _delivered(self, at: int, what: Delivered) -> None:
         delivery = next(self._deliveries[what.channel])
         self._drawn.delivered += len(what.rows)
@@ -451,7 +481,8 @@ class _Diagram:
         who = (what.slice, what.incarnation if what.slice in self._rerun.reruns else 1)
         asked = f"{_said(who)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
         if replay is not None and replay.begins == at:
-            said = f"{asked}#{what.after:,}, and sends {replay.outputs:,} again"
+            taken = f"{replay.outputs:,} {'is' if replay.outputs == 1 else 'are'} taken"
+            said = f"{asked}#{what.after:,}, and sends that again, of which {taken}"
             self._drawn.opened[link] = self._add(at, who, StepSign.WORD, said)
         elif replay is None and what.after >= what.next_seq:
             # What it makes next is not sent: the receiver has had that, or wrongly goes by having had it.
@@ -485,6 +516,8 @@ class _Diagram:
         derivations: Sequence[Derivation],
         numbers: str,
         roots: frozenset[Root],
+        *,
+        passed: bool = False,
     ) -> None:
         source = self._rerun.topology.role(sender[0]) is Role.SOURCE
         if source:
@@ -496,9 +529,9 @@ class _Diagram:
         again = opened > made and (arrives is None or opened <= arrives)
         departs = opened if again else made
         said = f"{numbers} from {_said(sender)} to {_said(receiver)}" + (", sent again" if again else "")
-        self._drawn.arrows.append(
-            MessageArrow(self._lines[sender], departs, self._lines[receiver], arrives, said, numbers, roots, again)
-        )
+        said += ", which lets it pass" if passed else ""
+        lines = self._lines[sender], departs, self._lines[receiver], arrives
+        self._drawn.arrows.append(MessageArrow(*lines, said, numbers, roots, again, passed=passed))
 
     def _made_at(self, sender: SliceIncarnation, derivation: Derivation) -> int:
         """The step at which a sender made what is derived so; -1 where that lies before what is drawn."""
@@ -554,9 +587,12 @@ class _Diagram:
         for derivation, times in made.items():
             for step, seq in times:
                 by_step[step].append((seq, derivation))
+        told = {(arrow.sender, arrow.departs, arrow.receiver) for arrow in self._drawn.arrows if arrow.passed}
         for step, lost in by_step.items():
             at = self._drawn.steps[step].at
             there = [who for who in receivers if self._lost.get(who, at + 1) > at] or receivers
+            if (self._lines[sender], step, self._lines[there[0]]) in told:
+                continue
             numbers = _numbers([seq for seq, _ in lost])
             roots = frozenset(root_of(derivation) for _, derivation in lost)
             said = f"{numbers} from {_said(sender)} to {_said((to, there[0][1]))}, which nobody took"
@@ -615,7 +651,7 @@ class _Diagram:
         return self._rerun.reruns[who[0]][who[1]]
 
     def _held_beside(self, who: SliceIncarnation, at: int) -> Iterable[tuple[str, str]]:
-        return () if self._beside is None else self._beside(*who, at)
+        return () if self._beside is None else self._beside.held(*who, at)
 
     def _holds_at_first(self, who: SliceIncarnation, at: int) -> Iterator[tuple[str, str]]:
         """Where nothing was restored yet, whatever it takes over later."""
@@ -656,7 +692,7 @@ def spacetime(
     rerun: Reexecution,
     begins: int = 0,
     ends: int | None = None,
-    beside: HeldBeside | None = None,
+    beside: SeenBeside | None = None,
 ) -> SpaceTime:
     """Of a whole history, or from one time to another. Raises InvalidOperator where an operator fails that did not in
     the run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import hypot
 from typing import Any, Final
 
 from .affected import HarmedInput, Root
@@ -25,6 +26,8 @@ NUMBERED_ARROWS: Final = 120
 _CHARACTER: Final = 7.2
 _SIGN: Final = 4
 """The radius of what a label must leave free around a step."""
+_SHORT: Final = 12
+"""How far from what let it pass an arrow ends."""
 _LISTED: Final = 40
 """Harmed inputs that can be chosen one by one."""
 
@@ -151,11 +154,15 @@ class Drawing:
                 x2, y2 = x1 + self.column * 0.9, y1 + (y2 - y1) * 0.45
             else:
                 x2 = self.x(arrow.arrives)
+            if arrow.passed:
+                # Its cross is seen before what it comes to.
+                short = _SHORT / max(hypot(x2 - x1, y2 - y1), _SHORT)
+                x2, y2 = x2 - (x2 - x1) * short, y2 - (y2 - y1) * short
             style = " ".join(
                 word
                 for word, said in (
                     ("again", arrow.again),
-                    ("lost", arrow.arrives is None),
+                    ("lost", arrow.arrives is None or arrow.passed),
                     ("instead", arrow.instead),
                     ("harmed", bool(harmed)),
                 )

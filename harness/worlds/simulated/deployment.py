@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from ...contracts.cluster import Live, Run
 from ...contracts.subject import SchemeSubject
@@ -86,10 +86,6 @@ class SimulatedDeployment:
         """Whether a crash, as the fault of that number, would bite all of its targets now. Raises Unsupported for what
         shows only when it heals."""
         return self._world.would_bite(number, fault)
-
-    def kept_for_replay(self, slice_id: str, incarnation: int) -> Mapping[str, Sequence[int]]:
-        """What an incarnation that is there keeps, to be sent again: downstream slice -> numbers."""
-        return self._world.kept_for_replay(slice_id, incarnation)
 
     # Being put back; see `capturing`
 

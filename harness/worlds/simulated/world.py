@@ -25,7 +25,6 @@ from ...core.topology import Role
 from ...protocol.controller import Controller
 from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.effects import Fire, Inspect, Reroute, Timer
-from ...protocol.machine import Machine
 from ...protocol.making import Feed
 from ...protocol.manager import (
     ActiveReplicas,
@@ -310,14 +309,6 @@ class SimulatedWorld:
 
     def stamp(self) -> Stamp:
         return Stamp(self._event_queue.now, self.steps)
-
-    def kept_for_replay(self, slice_id: str, incarnation: int) -> Mapping[str, Sequence[int]]:
-        """What an incarnation that is there keeps, to be sent again: downstream slice -> numbers."""
-        for node in (self._harness, *self._nodes.values()):
-            machine = node.host.slices.get(slice_id)
-            if isinstance(machine, Machine) and machine.incarnation == incarnation and machine.log is not None:
-                return machine.log.kept()
-        return {}
 
     # What nodes ask for
 

@@ -28,12 +28,14 @@ from streamproof import (
     exactly_once,
     gap,
     passive_replication,
+    passive_standby,
     trace,
 )
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.command_line.drawing import draw_run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Anomaly
+from streamproof.harness.exploration.small_worlds import SLOW_SOURCE
 from streamproof.harness.judging.reexecution import Reexecution
 from streamproof.harness.recording.folder import read_records
 from streamproof.harness.recording.history import History
@@ -45,6 +47,8 @@ from streamproof.harness.reporting.html.spacetime_drawing import NUMBERED_ARROWS
 from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.looking_on import look_on
+from streamproof.harness.worlds.simulated.seen_beside import SeenBeside, SentWhileWaiting
 
 _, NUMBERED = WORKLOADS["trace-numbered"]
 
@@ -136,6 +140,52 @@ def test_a_successor_that_asks_for_nothing_again_is_told_of() -> None:
     assert "trace-0#1 is asked by sink-0#2 for what comes after #8, and sends it nothing of that" in said
     calm, _, _ = drawn(Scenario(gap(trace(parallelism=1), checkpoint_every=events(8)), NUMBERED))
     assert not any("sends it nothing of that" in step.said for step in calm.steps)
+
+
+def test_what_a_standby_is_sent_is_told_and_whether_it_keeps_it() -> None:
+    """It is on no record of its own: who takes nothing has nothing to put there."""
+    kept, passed = looked_at("passive_standby"), looked_at("passive-standby-hot-letting-input-pass")
+    sent = [step.said for step in kept.steps if "while it takes nothing" in step.said]
+    assert "trace-0#2 is sent #1 of relay-0#1 while it takes nothing, and keeps it" in sent
+    assert all(said.endswith("and keeps it") for said in sent)
+    assert not any(arrow.passed for arrow in kept.arrows)
+    said = "trace-0#2 is sent #1 of relay-0#1 while it takes nothing, and lets it pass"
+    (step,) = (number for number, one in enumerate(passed.steps) if one.said == said)
+    (arrow,) = (one for one in passed.arrows if one.passed and one.arrives == step)
+    assert arrow.said == "#1 from relay-0#1 to trace-0#2, which lets it pass"
+    assert passed.lines[arrow.receiver].name == "trace-0#2"
+    assert passed.steps[step].roots == arrow.roots == {("source-0", 1)}
+    assert said in drawing_svg(drawing(passed), "")
+    (made,) = (one for one in drawing(passed).arrows() if one.arrow is arrow)
+    assert "lost" in made.style.split()
+    way = arrow.sender, arrow.departs, arrow.receiver
+    assert [one for one in passed.arrows if (one.sender, one.departs, one.receiver) == way] == [arrow]
+
+
+def test_what_passed_a_slice_that_keeps_the_rest_is_told_by_its_numbers() -> None:
+    history, judgement = run(Scenario(passive_standby(trace(parallelism=1)), NUMBERED))
+    rerun = judgement.collation.reexecution
+    assert rerun is not None
+    beside = SeenBeside()
+    beside.sent.append(SentWhileWaiting(9_000, "trace-0", 2, "relay-0", 1, (1, 2, 3, 4), (1, 4)))
+    diagram = spacetime(history, rerun, beside=beside)
+    (step,) = (one for one in diagram.steps if "while it takes nothing" in one.said)
+    assert step.said.endswith("and keeps #1, #4, and lets #2–#3 pass")
+    (arrow,) = (one for one in diagram.arrows if one.passed)
+    assert arrow.roots == {("source-0", 2), ("source-0", 3)}
+
+
+def looked_at(subject: str) -> SpaceTime:
+    """Of passive standby, or of a mutant of it, whose primary dies at the first event; by who looks on once more."""
+    topology = trace(parallelism=1)
+    mutants, options = Registry().mutants, SLOW_SOURCE
+    broken = mutants[subject].make(topology, events(8)) if subject in mutants else passive_standby(topology)
+    scenario = Scenario(broken, replace(NUMBERED, events=8, batch=1), [crash("trace-0").after(events(1))])
+    registry, cluster = Registry(), SimulatedCluster(options)
+    history, judgement = run_in_memory(scenario, cluster, registry.faults, registry.oracles, seed=7)
+    assert judgement.collation.reexecution is not None
+    beside = look_on(cluster, scenario, 7, registry.faults, history)
+    return spacetime(history, judgement.collation.reexecution, beside=beside)
 
 
 def test_what_happens_to_no_slice_stands_on_a_line_of_its_own(
