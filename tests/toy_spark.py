@@ -76,6 +76,8 @@ class Does(StrEnum):
     """As by-id, in two steps, after each of which it comes to the same point of its own."""
     NUMBERS_ANEW = "numbers-anew"
     """As by-id, but it calls its files by how many its session has written, which a new one does not know."""
+    REMEMBERS = "remembers"
+    """It adds them again, unless its session has lived before, and so knows what it has added."""
     HOLDS_BACK = "holds-back"
     """As by-id, but it keeps a batch in memory until the next one comes."""
     GIVES_UP = "gives-up"
@@ -272,6 +274,7 @@ class ToyAttempt:
             (self.sink / f"part-{next(self.written)}").write_text(f"{number} 0")
             return
         forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_RECOVERY_WORKERS and self.warm)
+        forgets |= self.does is Does.REMEMBERS and not self.warm
         name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
         (self.sink / name).write_text(f"{number} {when}")

@@ -3,8 +3,9 @@
 1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once,
    with what was durable there.
 2. A plan is made of what they passed.
-3. A query that brings code of a library is killed for real in a recovery worker where nothing is to be done again after
-   it, and goes on in a new JVM: what a library keeps in a JVM's memory and a crash forgets no crash state shows.
+3. A query that brings code of a library, or calls classes of the JVM's itself, is killed for real in a recovery worker
+   where nothing is to be done again after it, and where a whole batch is, and goes on in a new JVM: what is kept in a
+   JVM's memory and a crash forgets no crash state shows.
 4. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
    as one shows a violation, it is tried again as a real kill in a recovery worker, repeated and made smaller, and is
    reported only then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to
@@ -112,6 +113,7 @@ from .rejudging import check_trials
 from .request import CampaignRequest
 from .seen_outside import uncut_of
 from .shrinking import crash_place
+from .user_code import goes_into_the_jvm
 from .waiting import Waiting
 
 SHARES = (0.6, 0.7)
@@ -153,8 +155,8 @@ NO_FILES = (
     "points here, since {why}."
 )
 IN_THE_JVM = (
-    "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
-    "has run the query before. Real kills forget it too."
+    "What a library, or code that calls classes of the JVM, keeps in the memory of its JVM and a crash forgets: crash "
+    "states are recovered from in a JVM that has run the query before. Real kills forget it too."
 )
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
@@ -369,7 +371,8 @@ class _Campaign:
                 in_recovery_workers = Proving(
                     state,
                     self.request,
-                    RecoveryWorkerKiller(workers[0]),
+                    # What an earlier attempt has left in a JVM is no doing of the crash.
+                    RecoveryWorkerKiller(workers[0], anew=goes_into_the_jvm(profile.passed)),
                     self.cluster.name,
                     references,
                     Kills((), (), kills.keys),
@@ -437,7 +440,7 @@ class _Campaign:
         """In JVMs that are new, as crash states are recovered from in one that lives on. Each run begins in a new one,
         too: the attempt before the crash is to be one of which it was the first."""
         state = self.state
-        if not _keeps_in_the_jvm(self.request.query) or self._is_over():
+        if not _keeps_in_the_jvm(self.request.query, profile) or self._is_over():
             return
         if restarts := state.unkilled(of_restarts(profile, of_driver)):
             killer = RecoveryWorkerKiller(worker, anew=True)
@@ -566,7 +569,7 @@ class _Campaign:
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
         query = self.request.query
         if query.copyable:
-            if _keeps_in_the_jvm(query):
+            if _keeps_in_the_jvm(query, profile):
                 self.state.not_covered.append(IN_THE_JVM)
             covering.plan(profile, of_driver, self.faults.recovering)
         else:
@@ -679,9 +682,9 @@ class _Campaign:
         )
 
 
-def _keeps_in_the_jvm(query: Query) -> bool:
-    """Whether it brings code of a library, and crash states stand for crashes of its driver."""
-    return query.copyable and bool(query.packages or query.jars)
+def _keeps_in_the_jvm(query: Query, profile: Profile) -> bool:
+    """Whether it brings code of a library, or calls the JVM's, and crash states stand for crashes of its driver."""
+    return query.copyable and (bool(query.packages or query.jars) or goes_into_the_jvm(profile.passed))
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:

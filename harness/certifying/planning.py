@@ -106,16 +106,14 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
 
 def of_restarts(profile: Profile, of_driver: Iterable[Planned]) -> list[Planned]:
     """Those of the driver's crashes after which nothing is to be done again, in the first batch and in one that is like
-    most: what is wrong after them is wrong after any restart."""
-    batches = {0, steady_batch(profile)}
-    last = max(profile.kinds, default=0)
-    return [
-        one
-        for one in of_driver
-        if one.crash.batch in batches
-        and one.crash.batch != last
-        and (one.crash.point, one.crash.side) == (Point.COMMIT_LOG, Side.AFTER)
-    ]
+    most: what is wrong after them is wrong after any restart. And that of the latter after which the whole batch is,
+    where the sink has done all that it does and remembers nothing of it."""
+    steady, last = steady_batch(profile), max(profile.kinds, default=0)
+    wanted = {
+        (steady, Point.ADD_BATCH, Side.AFTER),
+        *((batch, Point.COMMIT_LOG, Side.AFTER) for batch in {0, steady} - {last}),
+    }
+    return [one for one in of_driver if (one.crash.batch, one.crash.point, one.crash.side) in wanted]
 
 
 def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True) -> list[Planned]:

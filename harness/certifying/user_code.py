@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ..core.addresses import Address, CodeLine, Point, Side
@@ -10,6 +10,13 @@ from .attempts import Passed
 
 _WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})
 PassedPlace = tuple[Address, int]
+_INTO_THE_JVM: Final = "py4j.java_gateway.JVMView."
+"""What names a class of the JVM's in Python."""
+
+
+def goes_into_the_jvm(passed: Iterable[Passed]) -> bool:
+    """Whether the user's code calls classes of Spark's JVM itself: in their memory it can keep what a crash forgets."""
+    return any(line.called.startswith(_INTO_THE_JVM) for one in passed if (line := _line(one)) is not None)
 
 
 def places_in_code(passed: Sequence[Passed]) -> Mapping[PassedPlace, str]:

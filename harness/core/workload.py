@@ -9,11 +9,14 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+import msgspec
+
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
 from .events import PLAIN, Event, carried
 from .proper import proper
 from .unchanged import Unchanged
 
+_encode = msgspec.msgpack.Encoder().encode
 DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
 
@@ -102,10 +105,9 @@ class Workload:
             for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
                 if not isinstance(key, str):
                     raise TypeError(f"key {key!r} of event {seq} is not a str")
-                # What is no text goes over no link, and onto no record.
+                # What is no text, and a number of more than 64 bits, go over no link, and onto no record.
                 key.encode()
-                if isinstance(value, str):
-                    value.encode()
+                _encode(value)
                 time = seq * spacing * self.tick
                 drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), time))
         except Exception as error:

@@ -542,6 +542,9 @@ class _State:
         """Of three states, no two are further from each other than by way of the third: or else a state that is far off
         could be said to be near."""
         apart = sorted((self.distance(one, other), self.distance(one, third), self.distance(other, third)))
+        for amount in apart:
+            if not isfinite(amount) or amount < 0:
+                return f"its divergence says {amount} of two states"
         if apart[2] > (apart[0] + apart[1]) * (1 + TOLERANCE):
             return (
                 f"its divergence says {apart[2]:,.6g} of two states, and {apart[0]:,.6g} and {apart[1]:,.6g} on the "

@@ -19,7 +19,7 @@ from ..protocol.spec import Numbering, SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, PartialTaken, Restored, Started, Taken
 from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
-from .faithfulness import Unfaithful, find_left_out, find_unfaithful
+from .faithfulness import ONCE_MORE, Unfaithful, find_left_out, find_unfaithful
 from .packed import CHUNK, seq_at
 from .processing import close, emissions_of, execute, fire, hop_of
 from .punctuality import Mistimed, unasked, unpunctual
@@ -94,6 +94,8 @@ class Execution:
         )
         self._events: dict[Rerun, list[Event]] = {}
         """What those took who could be known, all that went into their states."""
+        self._latest: tuple[Rerun, Sequence[Event]] | None = None
+        """Who was executed last, and what it took then."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known one, and left it."""
         self._in_columns = False
@@ -344,7 +346,7 @@ class Execution:
                 twin = plain_copy(state)
             except NotPlain:
                 twin = known.state_at(place)
-            if self._examine(record, state, twin):
+            if self._examine(record, state, twin, known.events[max(0, place - ONCE_MORE) : place]):
                 known.faithful.add(place)
 
     # Those that are executed
@@ -385,6 +387,7 @@ class Execution:
             return False
         self._done[number] += len(batches.ends)
         self._heard.update(upto)
+        self._latest = rerun, events
         if rerun in self._events:
             self._remember(rerun, events)
         return True
@@ -430,14 +433,18 @@ class Execution:
         if rerun.state is None:
             return
         begun_from = (rerun.number, record.number) in self._begun_from
+        latest = self._latest_of(rerun)
         try:
             copy = plain_copy(rerun.state)
         except NotPlain:
-            if self._keeps_state:
-                self._examine(record, *self._twins(rerun, record))
+            if self._keeps_state and begun_from:
+                # By nobody's code is there a copy that shares nothing, as it must not where it takes more inputs.
+                self._examine(record, self._executed_to(rerun, record), self._executed_to(rerun, record), latest)
+            elif self._keeps_state:
+                self._examine(record, *self._twins(rerun, record), ())
             return
         if self._keeps_state:
-            self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy)
+            self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy, latest)
         if begun_from:
             cut.state = copy
 
@@ -461,10 +468,17 @@ class Execution:
             found = find_left_out(self._operator, record, rerun.state, self._backups[rerun.number])
             self.left_out += () if found is None else (found,)
 
-    def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> bool:
+    def _latest_of(self, rerun: Rerun) -> Sequence[Event]:
+        """What one has taken last, where it was executed."""
+        if self._latest is None or self._latest[0] is not rerun:
+            return ()
+        events = self._latest[1]
+        return events[max(0, len(events) - ONCE_MORE) :]
+
+    def _examine(self, record: CheckpointTaken, state: Any, twin: Any, latest: Sequence[Event]) -> bool:
         """Whether a checkpoint gives back its state. The state itself goes on untouched: what snapshot() does to it is
         part of what is examined."""
-        found = find_unfaithful(self._operator, record, state, twin)
+        found = find_unfaithful(self._operator, record, state, twin, latest)
         if found is not None:
             self.unfaithful.append(found)
         return found is None
@@ -477,11 +491,11 @@ class Execution:
         except Exception:  # Whatever the user's code raises: then there is no copy, and it is executed again.
             twins = None
         if twins is None or not same_rows(rows_of(self._operator, twins[0]), rows_of(self._operator, rerun.state)):
-            twins = (
-                self._execute_to(rerun.number, record.number),
-                self._execute_to(rerun.number, record.number),
-            )
+            twins = self._executed_to(rerun, record), self._executed_to(rerun, record)
         return twins
+
+    def _executed_to(self, rerun: Rerun, record: CheckpointTaken) -> Any:
+        return self._execute_to(rerun.number, record.number)
 
     def _has(self, number: int, checkpoint: int) -> bool:
         return number in self.found and checkpoint in self.found[number].cuts
@@ -581,6 +595,7 @@ class Execution:
             self._leave(rerun)
         if rerun in self._events:
             self._remember(rerun, events)
+        self._latest = rerun, events
         if self._in_columns:
             rerun.as_rows()
         place = self._spec.upstream.index(record.upstream) if events else 0

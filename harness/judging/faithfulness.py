@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
-from ..core.events import PLAIN, Value
-from ..core.operators import Operator, rows_of
+from ..core.events import PLAIN, Event, Value, carried
+from ..core.operators import Operator, processor_of, rows_of
 from ..core.verdicts import Evidence
 from ..recording.records import CheckpointTaken
-from .exactness import other_keys
+from .exactness import other_keys, same_value
+
+ONCE_MORE: Final = 8
+"""So many of the inputs that came last before a checkpoint are taken once more by what it gives back."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,14 @@ class Unfaithful:
         return Evidence(f"checkpoint {record.number}: {self.why}", f"{record.slice}#{record.incarnation}")
 
 
-def find_unfaithful(operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, twin: Any) -> Unfaithful | None:
-    """Whether rows(restore(snapshot(state))) are rows(state), and snapshot() leaves the state as it is.
+def find_unfaithful(
+    operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, twin: Any, latest: Sequence[Event]
+) -> Unfaithful | None:
+    """Whether rows(restore(snapshot(state))) are rows(state), both make the same of inputs, since an operator may go by
+    what its rows do not show, and snapshot() leaves the state as it is.
 
-    `state` and `twin` are equal, and nobody else has them. What restore() raises is a state that is lost.
+    `state` and `twin` are equal, and nobody else has them. `latest` are inputs that came last before the checkpoint.
+    What restore() raises is a state that is lost.
     """
     rows = rows_of(operator, twin)
     try:
@@ -47,7 +55,27 @@ def find_unfaithful(operator: Operator[Any], checkpoint: CheckpointTaken, state:
         for key in sorted(rows):
             if _numbers(before[key]) != _numbers(after[key]):
                 return _other(checkpoint, key, before, after, "once restored")
-    return None
+    why = _made_otherwise(operator, latest, twin, back)
+    return Unfaithful(checkpoint, why) if why else None
+
+
+def _made_otherwise(operator: Operator[Any], events: Sequence[Event], own: Any, restored: Any) -> str:
+    """What a restored state makes of inputs, taken once more, and the state itself makes otherwise; empty where nothing
+    differs, or where the operator does not take them a second time. Both states are used up."""
+    process, again = processor_of(operator, 0), processor_of(operator, 0)
+    for event in events:
+        try:
+            made = carried(list(process(event, own)))
+        except Exception:  # Whatever the user's code raises.
+            return ""
+        what = f"of event ({event.source}, {event.seq}), taken once more, its state makes {reprlib.repr(made)}, and"
+        try:
+            other = carried(list(again(event, restored)))
+        except Exception as error:
+            return f"{what} fails once restored: {type(error).__name__}: {error}"
+        if not same_value(made, other):
+            return f"{what} {reprlib.repr(other)} once restored"
+    return ""
 
 
 def find_left_out(operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, backup: Any) -> Unfaithful | None:

@@ -211,7 +211,6 @@ def _execute(
 
     outputs: list[list[tuple[str, Value]]] = []
     closed: list[tuple[int, int, list[tuple[str, Value]]]] = []
-    rows: dict[str, Value] = {}
     random = Random(0)
     size = topology.stages[operator_of(slice_id)].operator.epoch
     given = Unchanged(taken)
@@ -238,21 +237,24 @@ def _execute(
             closed.append(_close(current, len(taken), end_of(len(closed), size), state))
         if taken:
             closed += _due(current, len(taken), taken[-1].time, state)
-        rows = rows_of(current, state)
-        left = rows_of(current, current.initial_state())
+        final, left = rows_of(current, state), rows_of(current, current.initial_state())
+        _encode(final)
+        leftover = "" if _encode(left) == blank else repr(left)
     except Exception as error:
-        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed, spoilt=given.spoilt())
-    leftover = "" if _encode(left) == blank else repr(left)
-    return Executed(outputs, rows, leftover=leftover, closed=closed, spoilt=given.spoilt())
+        return Executed(outputs, {}, f"{type(error).__name__}: {error}", closed=closed, spoilt=given.spoilt())
+    return Executed(outputs, final, leftover=leftover, closed=closed, spoilt=given.spoilt())
 
 
 def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """What was made, as others are given it. Raises where no record can hold it: numbers of more than 64 bits, and
+    texts that UTF-8 does not have."""
     made = []
     for key, value in outputs:
         if type(key) is not str:
             raise TypeError(f"key {key!r} of an output is not a str")
         key.encode()
         made.append((key, value if type(value) in PLAIN else carried(value)))
+    _encode(made)
     return made
 
 

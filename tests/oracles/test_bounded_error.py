@@ -137,6 +137,14 @@ class NoNumber(Totals):
         return float("nan")
 
 
+class NoNumberInBetween(Totals):
+    """Of states that are neither near nor as far apart as those that failures have left."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        apart = super().divergence(state, backup)
+        return float("nan") if 1.5 < apart < 2.5 else apart
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -145,6 +153,7 @@ class NoNumber(Totals):
         (OneWay, "one way and"),
         (Further, "and alpha is 1"),
         (NoNumber, "says nan of two states"),
+        (NoNumberInBetween, "says nan of two states"),
     ],
 )
 def test_a_divergence_that_lies_is_found_out(make: Callable[[], Operator[dict[str, float]]], says: str) -> None:

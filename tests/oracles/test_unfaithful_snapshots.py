@@ -155,10 +155,92 @@ def test_gap_recovery_needs_faithful_checkpoints_too() -> None:
     assert [tally.anomaly for tally in calm.claim.anomalies] == [Anomaly.UNFAITHFUL_SNAPSHOT], "nobody has used it yet"
 
 
+class HoldsTheOneBefore(Count):
+    """Makes of each input what the one before said. What it makes first once restored its predecessor had made before,
+    as a rule, so that nobody is given the output that is wrong."""
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        before, state["(before)"] = state.get("(before)", ""), event.value
+        return [(event.key, before)]
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        return {}
+
+    def rows(self, state: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+@dataclass
+class Before:
+    said: str = ""
+
+
+class HoldsItInAnObject(Operator[Before]):
+    def initial_state(self) -> Before:
+        return Before()
+
+    def process(self, event: Event, state: Before) -> Iterable[Output]:
+        before, state.said = state.said, event.value
+        return [(event.key, before)]
+
+    def snapshot(self, state: Before) -> bytes:
+        return b""
+
+    def restore(self, snapshot: bytes) -> Before:
+        return Before()
+
+    def rows(self, state: Before) -> dict[str, Any]:
+        return {}
+
+
+class FailsOnceRestored(HoldsTheOneBefore):
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        if "(restored)" in state:
+            raise LookupError("nothing came before")
+        return super().process(event, state)
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        return {"(restored)": True}
+
+
+@pytest.mark.parametrize("operator", [HidesWhatItLoses, HoldsTheOneBefore, HoldsItInAnObject])
+def test_a_checkpoint_of_which_inputs_make_something_else_though_its_rows_are_the_same(
+    operator: Callable[[], Operator[Any]],
+) -> None:
+    found = judged(operator())
+    for guarantee in STRONG:
+        verdict = found.verdict(guarantee)
+        assert verdict.status is Status.VIOLATED, guarantee
+        assert Anomaly.UNFAITHFUL_SNAPSHOT in {tally.anomaly for tally in verdict.anomalies}
+    one = next(t for t in found.verdict(PRECISE).anomalies if t.anomaly is Anomaly.UNFAITHFUL_SNAPSHOT).sample[0]
+    assert "of event (source-0, " in one.what
+
+
+class TakesNothingTwice(Count):
+    """As one that knows that its input comes in order."""
+
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Output]:
+        if event.seq <= state.get("(last)", 0):
+            raise ValueError("out of order")
+        state["(last)"] = event.seq
+        return super().process(event, state)
+
+
+def test_a_checkpoint_with_which_no_input_can_be_taken_is_found_before_anybody_goes_on_from_it() -> None:
+    (one,) = judged(FailsOnceRestored(), crashes=False).verdict(PRECISE).anomalies
+    assert one.anomaly is Anomaly.UNFAITHFUL_SNAPSHOT
+    assert one.sample[0].what.endswith("fails once restored: LookupError: nothing came before")
+
+
+def test_who_takes_nothing_twice_is_not_suspected() -> None:
+    assert judged(TakesNothingTwice()).verdict(PRECISE).status is Status.HOLDS
+
+
 def test_what_no_row_shows_shows_in_the_outputs() -> None:
     calm, crashed = judged(HidesWhatItLoses(), crashes=False), judged(HidesWhatItLoses())
-    assert calm.verdict(PRECISE).status is Status.HOLDS
+    assert [tally.anomaly for tally in calm.verdict(PRECISE).anomalies] == [Anomaly.UNFAITHFUL_SNAPSHOT]
     assert crashed.verdict(PRECISE).status is Status.VIOLATED
+    assert Anomaly.PHANTOM_OUTPUT in {tally.anomaly for tally in crashed.verdict(PRECISE).anomalies}
     assert crashed.verdict(EXACTLY_ONCE).status is Status.VIOLATED
     assert crashed.verdict(AT_LEAST_ONCE).status is not Status.HOLDS
 

@@ -68,6 +68,29 @@ def test_nothing_stands_for_a_batch_of_another_kind_or_another_course() -> None:
         assert verdict([*steady, *odd], steady).status is Status.UNKNOWN
 
 
+def in_code(lines: Sequence[Planned], *places: str) -> list[Planned]:
+    """With where in the user's code each operation on files is done."""
+    first, *others = lines
+    put = [msgspec.structs.replace(one.crash, in_code=place) for one, place in zip(others, places, strict=True)]
+    return [first, *map(Planned, put)]
+
+
+def test_nothing_stands_for_a_batch_in_which_other_code_does_the_same() -> None:
+    steady = [*in_code(files(1), "in write", "in publish"), *in_code(files(2), "in write", "in publish")]
+    assert verdict([*steady, *in_code(files(3), "in write", "in publish")], steady).status is Status.HOLDS
+    for places in (("in append", "in publish"), ("in write", "in append"), ("", "")):
+        assert verdict([*steady, *in_code(files(3), *places)], steady).status is Status.UNKNOWN
+
+
+def test_where_a_row_of_writes_begins_is_where_all_of_it_is_done() -> None:
+    def rows(number: int, count: int) -> list[Planned]:
+        names = [f"write sink/{number}#{time}" for time in range(1, count + 1)]
+        return in_code(batch(number, *names), *["in loop"] * (count - 1), "in close")
+
+    plan = [*rows(1, 3), *rows(2, 3), *rows(3, 2)]
+    assert verdict(plan, plan[:8]).status is Status.HOLDS
+
+
 def written(number: int, *rows: int) -> list[Planned]:
     """A batch that writes so many pages to a journal, then so many to a table, and seals both."""
     names = []

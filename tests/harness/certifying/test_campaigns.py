@@ -522,6 +522,20 @@ def test_what_any_restart_shows_in_a_new_jvm_alone_is_found_before_crash_states_
     assert not cluster.runs
 
 
+def test_so_is_what_a_batch_shows_that_is_done_again_in_a_new_jvm_alone(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.REMEMBERS, jars=("upload.jar",)))
+    assert status(certified) is Status.VIOLATED
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, crash.side, shown.how) == (Point.ADD_BATCH, Side.AFTER, How.KILL)
+    assert shown.anomaly == "duplicate-effect"
+    assert {trial.how for trial in certified.certificate.trials} == {How.KILL}
+    assert not cluster.runs
+
+
 def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:

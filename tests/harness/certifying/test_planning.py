@@ -29,6 +29,7 @@ from streamproof.harness.certifying.planning import (
     half_done,
     of_answers,
     of_nodes,
+    of_restarts,
     of_split_brains,
     of_the_driver,
     replays_first,
@@ -214,6 +215,16 @@ def test_the_recovery_that_has_most_to_do_is_of_a_batch_that_has_done_all_but_co
     worst = worst_to_recover_from(profile_of(attempt_of(FIVE)))
     assert worst is not None
     assert (worst.address.point, worst.address.side, worst.address.key) == (Point.COMMIT_LOG, Side.BEFORE, "1")
+
+
+def test_a_new_jvm_knows_nothing_of_a_batch_whether_that_is_to_be_done_again_or_not() -> None:
+    profile = profile_of(attempt_of(FIVE))
+    found = of_restarts(profile, of_the_driver(profile, every_batch=True))
+    assert {(one.crash.batch, one.crash.point, one.crash.side) for one in found} == {
+        (0, Point.COMMIT_LOG, Side.AFTER),
+        (1, Point.ADD_BATCH, Side.AFTER),
+        (1, Point.COMMIT_LOG, Side.AFTER),
+    }
 
 
 def test_a_batch_has_almost_done_where_the_last_effect_of_its_sink_is_missing() -> None:

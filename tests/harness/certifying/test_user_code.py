@@ -9,7 +9,7 @@ from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import crash_at
 from streamproof.harness.certifying.profile import profile_of
-from streamproof.harness.certifying.user_code import places_in_code
+from streamproof.harness.certifying.user_code import goes_into_the_jvm, places_in_code
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 
 
@@ -70,3 +70,9 @@ def test_a_crash_at_a_file_operation_says_where_in_the_code_it_is() -> None:
         "the driver dies after the driver does write sink/x.db in batch 0, the 4th time (in m.put, while line 17 "
         "(`con.commit()`) is executed, before line 18 (`con.close()`))"
     )
+
+
+def test_code_that_calls_classes_of_the_jvm_is_known_by_that() -> None:
+    collects = line("1/m.put:3 calls py4j.java_gateway.JavaObject.__init__.<locals>.<lambda>#1")
+    assert not goes_into_the_jvm([line("1/m.put:3#1"), collects, file("1/write a#1")])
+    assert goes_into_the_jvm([collects, line("1/m.put:4 calls py4j.java_gateway.JVMView.__getattr__#1")])

@@ -74,6 +74,13 @@ def test_a_spacing_of_what_is_no_source_is_refused() -> None:
         numbered(spacing={"right": 2}).check((LEFT, RIGHT))
 
 
+@pytest.mark.parametrize("value", [2**64, [{"n": -(2**63) - 1}]])
+def test_a_number_that_no_record_can_hold_is_refused(value: object) -> None:
+    workload = Workload("long numbers", 4, 2, lambda count, seed: (("k", value) for _ in range(count)))
+    with pytest.raises(InvalidScenario, match="cannot be drawn: OverflowError"):
+        workload.check()
+
+
 @pytest.mark.parametrize("drawn", [("\ud800", 1), ("k", "\udfff")])
 def test_what_is_no_text_is_refused(drawn: tuple[str, object]) -> None:
     workload = Workload("half characters", 4, 2, lambda count, seed: (drawn for _ in range(count)))

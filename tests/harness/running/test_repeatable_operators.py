@@ -213,6 +213,27 @@ def test_an_operator_that_changes_what_it_is_given_is_named(kind: type[Operator[
     assert examine(chain(Pass(), KeepsACopy()), lists) == Determinism()
 
 
+class MakesTooLongANumber(Counting):
+    def said(self, event: Event, state: dict[str, int]) -> Any:
+        return 2**64
+
+
+class MakesHalfACharacter(Counting):
+    def said(self, event: Event, state: dict[str, int]) -> Any:
+        return "\ud800"
+
+
+class KeepsTooLongANumber(Counting):
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Output]:
+        state[event.key] = 2**64
+        return []
+
+
+@pytest.mark.parametrize("kind", [MakesTooLongANumber, MakesHalfACharacter, KeepsTooLongANumber])
+def test_what_no_record_can_hold_is_left_to_the_run_that_refuses_it(kind: type[Operator[Any]]) -> None:
+    assert examine(chain(Pass(), kind()), OFFERED) == Determinism()
+
+
 class SharesWithin(Counting):
     """A new state at every call, around one that is not."""
 
