@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamproof.harness.certifying.budget import CampaignProgress
+from streamproof.harness.certifying import campaign
+from streamproof.harness.certifying.budget import Budget, CampaignProgress
+from streamproof.harness.certifying.campaign import Certified
 from streamproof.harness.certifying.certificate import Certificate, read_certificate
 from streamproof.harness.core.errors import StorageFailed
 from streamproof.harness.core.guarantees import exactly_once
@@ -36,10 +40,16 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "certificates"
 
 
-def certify(home: Path, batch_events: int = 10, minutes: float = 5, whole: bool = False) -> Cell:
-    query = toy(Does.BY_ID, name="toy", batch_events=batch_events)
+def certify(
+    home: Path, batch_events: int = 10, minutes: float = 5, whole: bool = False, does: Does = Does.BY_ID
+) -> Cell:
+    query = toy(does, name="toy", batch_events=batch_events)
     tried = TriedQuery("toy", query, words(events=30), (exactly_once(),), Status.HOLDS)
     return certified(tried, HERE, home, minutes, whole)
+
+
+def cut_short(*arguments: Any, budget: Budget, **named: Any) -> Certified:
+    return campaign.certify(*arguments, budget=replace(budget, runs=3), **named)
 
 
 def the_certificate(home: Path) -> tuple[Path, Certificate]:
@@ -75,6 +85,22 @@ def test_what_was_interrupted_goes_on_and_its_trials_count(home: Path, monkeypat
     parts = the_certificate(home)[1].parts
     assert [part.interrupted for part in parts] == [True, False]
     assert parts[1].known >= 3
+
+
+def test_what_was_not_known_goes_on_where_something_is_left(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "certify", cut_short)
+        assert certify(home).status == Status.UNKNOWN
+    assert certify(home).status == Status.HOLDS
+    assert len(the_certificate(home)[1].parts) == 2
+
+
+def test_what_is_not_known_and_leaves_nothing_is_taken(home: Path) -> None:
+    first = certify(home, does=Does.ASKS_THE_CLOCK)
+    _, certificate = the_certificate(home)
+    assert first.status == Status.UNKNOWN
+    assert certify(home, does=Does.ASKS_THE_CLOCK) == first
+    assert the_certificate(home)[1] == certificate
 
 
 @pytest.mark.parametrize("change", ["code", "query", "minutes", "crash plan", "java"])

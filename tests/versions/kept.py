@@ -1,5 +1,5 @@
 """Certificates that are kept in a folder: what the same code has made of the same campaign is taken from there, and
-what was interrupted goes on, as by `certify --continue`. All else begins anew.
+what was interrupted, or leaves something UNKNOWN, goes on, as by `certify --continue`. All else begins anew.
 
 Whether it is the same says the folder's name, by a digest of every file that is installed as streamproof here; of the
 versions of Python, of its packages and of Java; of what the query says of itself, in which are its Spark and the digest
@@ -28,8 +28,9 @@ from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.command_line.leftovers import reap_silently
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import InvalidCertificate, ScenarioChanged
+from streamproof.harness.core.errors import InvalidCertificate, NothingLeft, ScenarioChanged
 from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.install.machine import find_java
 from streamproof.harness.recording.claims_and_faults import SavedClaim
@@ -57,16 +58,17 @@ def certificate_of(campaign: Campaign, home: Path, name: str) -> Certificate:
     cluster, registry = EmbeddedCluster(), Registry()
     reap_silently()
     try:
-        if is_under_way(folder):
+        if is_certificate(folder):
+            if not is_under_way(folder) and (certificate := _decided(folder)) is not None:
+                print(f"taken from {folder}", file=sys.stderr, flush=True)
+                return certificate
             print(f"going on in {folder}", file=sys.stderr, flush=True)
             return go_on(
                 folder, query, workload=workload, cluster=cluster, registry=registry, budget=budget
             ).certificate
-        if is_certificate(folder):
-            certificate = read_certificate(folder)
-            check_files(folder, certificate)
-            print(f"taken from {folder}", file=sys.stderr, flush=True)
-            return certificate
+    except NothingLeft as error:
+        print(error, file=sys.stderr, flush=True)
+        return read_certificate(folder)
     except (InvalidCertificate, ScenarioChanged) as error:
         print(f"begun anew: {error}", file=sys.stderr, flush=True)
     for earlier in home.glob(f"{glob.escape(name)}-{'[0-9a-f]' * LENGTH}"):
@@ -81,6 +83,13 @@ def certificate_of(campaign: Campaign, home: Path, name: str) -> Certificate:
         budget=budget,
         folder=folder,
     ).certificate
+
+
+def _decided(folder: Path) -> Certificate | None:
+    """The certificate in the folder, where each of its verdicts is one: a machine that is too busy leaves it open."""
+    certificate = read_certificate(folder)
+    check_files(folder, certificate)
+    return None if any(one.status is Status.UNKNOWN for one in certificate.verdicts) else certificate
 
 
 def _digest(campaign: Campaign) -> str:
