@@ -11,15 +11,15 @@ from streamproof.harness.core.errors import Unsupported
 
 def library_on(cluster: Cluster) -> list[str]:
     """Those whose faults it can carry out."""
-    return [name for name in sorted(Registry().scenarios) if _carriers(cluster, name) is not None]
+    registry = Registry()
+    return [name for name in sorted(registry.scenarios) if _carriers(cluster, name, registry) is not None]
 
 
 def needs_toxiproxy(cluster: Cluster, name: str) -> bool:
-    return TOXIPROXY in (_carriers(cluster, name) or ())
+    return TOXIPROXY in (_carriers(cluster, name, Registry()) or ())
 
 
-def _carriers(cluster: Cluster, name: str) -> tuple[str, ...] | None:
-    registry = Registry()
+def _carriers(cluster: Cluster, name: str, registry: Registry) -> tuple[str, ...] | None:
     try:
         return check_carriers(registry.scenario(name).scenario, cluster.name, cluster.places, registry.faults)
     except Unsupported:

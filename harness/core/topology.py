@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any, TypeVar
 
 from .errors import InvalidTopology
@@ -72,6 +73,7 @@ class Topology:
     _roles: Mapping[str, Role] = field(init=False, repr=False, compare=False)
     _upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _choices: Mapping[str, tuple[tuple[str, ...], ...]] = field(init=False, repr=False, compare=False)
     _groups: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     _cycles: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
@@ -83,7 +85,10 @@ class Topology:
         object.__setattr__(self, "_operator_slices", tuple(s for s in slices if operator_of(s) in self.stages))
         object.__setattr__(self, "_roles", {one: self._role(operator_of(one)) for one in slices})
         object.__setattr__(self, "_upstream", {slice_id: self._fed_by(slice_id) for slice_id in slices})
-        object.__setattr__(self, "_downstream", {slice_id: self._fed_to(slice_id) for slice_id in slices})
+        choices = {slice_id: self._chosen_among(slice_id) for slice_id in slices}
+        object.__setattr__(self, "_choices", choices)
+        downstream = {slice_id: tuple(chain.from_iterable(among)) for slice_id, among in choices.items()}
+        object.__setattr__(self, "_downstream", downstream)
         groups = _grouped(slices, self._upstream) if self.has_feedback else tuple((one,) for one in slices)
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_cycles", {one: group for group in groups if len(group) > 1 for one in group})
@@ -161,19 +166,11 @@ class Topology:
                     found.append(slice_name(edge.upstream, i))
         return tuple(found)
 
-    def _fed_to(self, slice_id: str) -> tuple[str, ...]:
-        name, index = operator_of(slice_id), index_of(slice_id)
-        return tuple(
-            slice_name(edge.downstream, target)
-            for edge in self.edges
-            if edge.upstream == name
-            for target in _targets(
-                edge.partitioning, index, self.parallelism(edge.upstream), self.parallelism(edge.downstream)
-            )
-        )
-
     def choices(self, slice_id: str) -> tuple[tuple[str, ...], ...]:
         """For each edge, the slices that an output of `slice_id` can go to: to one of them, by its key."""
+        return self._choices[slice_id]
+
+    def _chosen_among(self, slice_id: str) -> tuple[tuple[str, ...], ...]:
         name, index = operator_of(slice_id), index_of(slice_id)
         ups = self.parallelism(name)
         return tuple(
@@ -187,7 +184,7 @@ class Topology:
 
     def receivers(self, slice_id: str, key: str) -> tuple[str, ...]:
         """The slices that an output of `slice_id` with this key goes to: one for each edge."""
-        return tuple(chosen(choice, key) for choice in self.choices(slice_id))
+        return tuple(chosen(choice, key) for choice in self._choices[slice_id])
 
 
 T = TypeVar("T")

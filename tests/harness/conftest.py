@@ -18,12 +18,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
+@pytest.fixture(scope="session")
+def temporary_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("temporary")
+
+
 @pytest.fixture(autouse=True)
-def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_temporary_folder(temporary_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A command that fails leaves its traceback in the temporary folder; of a test, nothing is to stay there."""
-    folder = str(tmp_path_factory.mktemp("temporary"))
-    monkeypatch.setenv("TMPDIR", folder)
-    monkeypatch.setattr(tempfile, "tempdir", folder)
+    # One of pytest's own would take a look at each that it has made before, and there are thousands.
+    with tempfile.TemporaryDirectory(dir=temporary_folders, ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 import own_sources
 from held_operations import needs_mounts
+from streamproof.harness.certifying import proving
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import How, Victim
@@ -24,6 +25,13 @@ from streamproof.scenarios.workloads import words
 pytestmark = pytest.mark.spark
 
 DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
+
+
+@pytest.fixture(autouse=True)
+def confirmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it shows again each time is no matter of whose source it is (`test_lines_of_code.py`), and each repeat
+    starts Spark twice."""
+    monkeypatch.setattr(proving, "REPEATS", 1)
 
 
 def certified(query: Query, folder: Path, minutes: float) -> Certified:

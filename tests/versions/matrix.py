@@ -2,7 +2,8 @@
 
 `tox -e versions` tries all of them on all versions for which there is an environment (`streamproof spark add VERSION`),
 which takes hours; `-- --spark 3.5.9 --subject blind-append` tries some, and leaves the rest of the table as it is;
-`-- --table` only makes the table. Ends with 1 where a verdict is another than it must be.
+`-- --table` only makes the table. Ends with 1 where a verdict is another than it must be. Whoever interrupts it calls
+it again, and it goes on where it was (`kept.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -22,10 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from readme import CERTIFY, example
 from streamproof.harness.certifying.budget import Budget
-from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.certificate import Certificate
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.contracts.query import Query
-from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.core.guarantees import Guarantee, exactly_once
 from streamproof.harness.core.result_bounds import Measure
@@ -35,9 +34,9 @@ from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.install.spark_environments import environments
 from streamproof.harness.judging.shapes import OutputMode
-from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.subjects import SUBJECTS, subject
 from streamproof.scenarios.workloads import text
+from versions.kept import Campaign, certificate_of
 
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
@@ -134,7 +133,7 @@ def asked_for(said: str | None, what: str, choices: Sequence[str]) -> argparse.N
     parser.add_argument(f"--{what}", action="append", choices=choices)
     parser.add_argument("--minutes", type=float, default=30.0, help="for each")
     parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
-    parser.add_argument("--folder", type=Path, default=Path("certificates"))
+    parser.add_argument("--folder", type=Path, default=Path("certificates"), help="where certificates are kept")
     parser.add_argument("--table", action="store_true", help="make no more than the table")
     asked = parser.parse_args()
     asked.spark = asked.spark or [*there, chosen_version()]
@@ -176,29 +175,20 @@ def _certified(name: str, version: str, home: Path, minutes: float, whole: bool)
 def certified(tried: TriedQuery, version: str, home: Path, minutes: float, whole: bool) -> Cell:
     """What comes of it on that version. Nothing that a campaign raises for itself ends the others."""
     name = tried.name
-    registry, folder = Registry(), home / f"{name.replace(AS_WELL, '-')}-{version}"
-    shutil.rmtree(folder, ignore_errors=True)
+    query = replace(tried.query, spark="" if version == chosen_version() else version)
     faults = every_crash_point() if whole else every_crash_point("driver", recovering=False, split_brain=False)
+    budget = Budget(minutes=minutes, kills=4 if whole else 0)
+    campaign = Campaign(query, tried.claims, tried.workload, faults, budget)
     began = time.monotonic()
     try:
-        found = certify(
-            replace(tried.query, spark="" if version == chosen_version() else version),
-            tried.claims,
-            faults,
-            workload=tried.workload,
-            cluster=EmbeddedCluster(),
-            registry=registry,
-            budget=Budget(minutes=minutes, kills=4 if whole else 0),
-            folder=folder,
-        )
+        certificate = certificate_of(campaign, home, f"{name.replace(AS_WELL, '-')}-{version}")
     except StreamproofError as error:
         print(f"{name} on {version}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole, today())
-    return _cell(tried, found, round(time.monotonic() - began), whole)
+    return _cell(tried, certificate, whole)
 
 
-def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cell:
-    certificate = found.certificate
+def _cell(tried: TriedQuery, certificate: Certificate, whole: bool) -> Cell:
     said = {one.status for one in certificate.verdicts if one.claim in map(str, tried.claims)}
     shown = certificate.counterexample
     return Cell(
@@ -207,9 +197,9 @@ def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cel
         recovers=next(one.status for one in certificate.verdicts if one.claim.startswith("recovers")),
         trials=len(certificate.trials),
         spark=certificate.versions["spark"],
-        seconds=seconds,
+        seconds=round(certificate.durations["total"]),
         whole=whole,
-        on=today(),
+        on=certificate.began[: len("2026-01-01")],
         anomaly="" if shown is None else shown.anomaly,
         wanted_anomaly=tried.anomaly,
         must_recover=tried.recovers,

@@ -2,7 +2,8 @@
 
 `tox -e stores` tries all of them on all versions of Spark for which there is a connector and an environment;
 `-- --spark 4.1.3 --store delta-sink` tries some, and leaves the rest of the table as it is; `-- --table` only makes the
-table. Ends with 1 where a verdict is another than it must be.
+table. Ends with 1 where a verdict is another than it must be. Whoever interrupts it calls it again, and it goes on
+where it was (`kept.py`).
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
     assert rows[0].split()[:3] == [names[0], "lost-input", "yes"]
     assert rows[0].split()[3] in ("single", "random")
     assert rows[-1] == "  2 mutants, 2 found"
-    alive = ask("explore", "--mutants", "--events", 1, "--schedules", 1, "--json", "--seed", 3)
+    alive = ask("explore", "--mutants", "--events", 1, "--schedules", 1, "--jobs", 1, "--json", "--seed", 3)
     found = [mutant["found"] for mutant in alive.document["mutants"]]
     assert alive.status == (0 if all(found) else 1)
 
@@ -258,7 +258,7 @@ def test_mutants_that_show_only_after_a_recovery_are_found_too(ask: Ask, monkeyp
     names = ("gap-continuing-the-numbering", "amnesia-continuing-the-numbering")
     mutants = {name: Registry().mutants[name] for name in names}
     monkeypatch.setattr(Registry, "mutants", mutants)
-    answer = ask("explore", "--mutants", "--json")
+    answer = ask("explore", "--mutants", "--jobs", 1, "--json")
     assert [mutant["found"] for mutant in answer.document["mutants"]] == [True, True]
 
 
@@ -267,7 +267,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
 
     name = "gap-without-checkpointed-state"
     monkeypatch.setattr(Registry, "mutants", {name: Registry().mutants[name]})
-    answer = ask("explore", "--mutants", "--events", 4, "--schedules", 10)
+    answer = ask("explore", "--mutants", "--events", 4, "--schedules", 10, "--jobs", 1)
     assert answer.status == 1
     assert "1 mutants, 0 found, 1 live" in answer.out
 
