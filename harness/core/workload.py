@@ -107,9 +107,9 @@ class Workload:
                     raise TypeError(f"key {key!r} of event {seq} is not a str")
                 # What is no text, and a number of more than 64 bits, go over no link, and onto no record.
                 key.encode()
-                _encode(value)
-                time = seq * spacing * self.tick
-                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), time))
+                taken = value if type(value) in PLAIN else carried(value)
+                _encode(taken)
+                drawn.append(Event(source, seq, key, taken, seq * spacing * self.tick))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
         if len(drawn) != count:
