@@ -437,11 +437,9 @@ class Execution:
         try:
             copy = plain_copy(rerun.state)
         except NotPlain:
-            if self._keeps_state and begun_from:
-                # By nobody's code is there a copy that shares nothing, as it must not where it takes more inputs.
-                self._examine(record, self._executed_to(rerun, record), self._executed_to(rerun, record), latest)
-            elif self._keeps_state:
-                self._examine(record, *self._twins(rerun, record), ())
+            if self._keeps_state:
+                twins = self._twins(rerun, record, by_copying=not begun_from)
+                self._examine(record, *twins, latest if begun_from else ())
             return
         if self._keeps_state:
             self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy, latest)
@@ -483,19 +481,19 @@ class Execution:
             self.unfaithful.append(found)
         return found is None
 
-    def _twins(self, rerun: Rerun, record: CheckpointTaken) -> tuple[Any, Any]:
-        """Two states like that of an incarnation. Copying is the user's code here, and believed only as far as rows
-        show; what it leaves out otherwise, whoever begins with it lacks, which its outputs show."""
-        try:
-            twins = deepcopy(rerun.state), deepcopy(rerun.state)
-        except Exception:  # Whatever the user's code raises: then there is no copy, and it is executed again.
-            twins = None
-        if twins is None or not same_rows(rows_of(self._operator, twins[0]), rows_of(self._operator, rerun.state)):
-            twins = self._executed_to(rerun, record), self._executed_to(rerun, record)
-        return twins
-
-    def _executed_to(self, rerun: Rerun, record: CheckpointTaken) -> Any:
-        return self._execute_to(rerun.number, record.number)
+    def _twins(self, rerun: Rerun, record: CheckpointTaken, *, by_copying: bool) -> tuple[Any, Any]:
+        """Two states like that of an incarnation, which it is executed again for. Or, where they are to take no more
+        inputs, `by_copying`: that is the user's code here, and believed only as far as rows show; what it leaves out
+        otherwise, or shares, whoever begins with it lacks, which its outputs show."""
+        if by_copying:
+            try:
+                twins = deepcopy(rerun.state), deepcopy(rerun.state)
+            except Exception:  # Whatever the user's code raises: then there is no copy, and it is executed again.
+                twins = None
+            if twins is not None and same_rows(rows_of(self._operator, twins[0]), rows_of(self._operator, rerun.state)):
+                return twins
+        number, checkpoint = rerun.number, record.number
+        return self._execute_to(number, checkpoint), self._execute_to(number, checkpoint)
 
     def _has(self, number: int, checkpoint: int) -> bool:
         return number in self.found and checkpoint in self.found[number].cuts
