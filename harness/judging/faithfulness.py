@@ -68,14 +68,17 @@ def _made_otherwise(operator: Operator[Any], events: Sequence[Event], own: Any, 
             made = carried(list(process(event, own)))
         except Exception:  # Whatever the user's code raises.
             return ""
-        what = f"of event ({event.source}, {event.seq}), taken once more, its state makes {reprlib.repr(made)}, and"
         try:
             other = carried(list(again(event, restored)))
         except Exception as error:
-            return f"{what} fails once restored: {type(error).__name__}: {error}"
+            return _once_more(event, made, f"fails once restored: {type(error).__name__}: {error}")
         if not same_value(made, other):
-            return f"{what} {reprlib.repr(other)} once restored"
+            return _once_more(event, made, f"{reprlib.repr(other)} once restored")
     return ""
+
+
+def _once_more(event: Event, made: Value, then: str) -> str:
+    return f"of event ({event.source}, {event.seq}), taken once more, its state makes {reprlib.repr(made)}, and {then}"
 
 
 def find_left_out(operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, backup: Any) -> Unfaithful | None:
