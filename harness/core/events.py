@@ -19,6 +19,7 @@ PLAIN = frozenset({str, int, bool, type(None)})
 """The types of values that are carried as they are. A float is not among them: JSON has no NaN and no infinity."""
 
 _deterministic = msgspec.json.Encoder(order="deterministic").encode
+_on_record = msgspec.msgpack.Encoder().encode
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,3 +48,14 @@ def carried(value: Value) -> Value:
         return msgspec.json.decode(encoded)
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"value {value!r} cannot be carried ({error})") from error
+
+
+def as_recorded(key: object, value: Value, of: str) -> Output:
+    """A key and a value `of` an output, or an event, as others are given them. Raises TypeError, ValueError or
+    OverflowError where no link can carry them and no record can hold them: a key that is no str, a number of more than
+    64 bits, a text that UTF-8 does not have."""
+    if type(key) is not str:
+        raise TypeError(f"key {key!r} of {of} is not a str, but a {type(key).__name__}")
+    taken = value if type(value) in PLAIN else carried(value)
+    _on_record((key, taken))
+    return key, taken

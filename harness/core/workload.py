@@ -9,14 +9,11 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-import msgspec
-
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
-from .events import PLAIN, Event, carried
+from .events import Event, as_recorded
 from .proper import proper
 from .unchanged import Unchanged
 
-_encode = msgspec.msgpack.Encoder().encode
 DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
 
@@ -103,13 +100,7 @@ class Workload:
         count = self.events // spacing
         try:
             for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
-                if not isinstance(key, str):
-                    raise TypeError(f"key {key!r} of event {seq} is not a str")
-                # What is no text, and a number of more than 64 bits, go over no link, and onto no record.
-                key.encode()
-                taken = value if type(value) in PLAIN else carried(value)
-                _encode(taken)
-                drawn.append(Event(source, seq, key, taken, seq * spacing * self.tick))
+                drawn.append(Event(source, seq, *as_recorded(key, value, f"event {seq}"), seq * spacing * self.tick))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
         if len(drawn) != count:

@@ -30,7 +30,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.events import PLAIN, Event, Value, carried
+from ..core.events import Event, Value, as_recorded
 from ..core.operators import Operator, Processor, RandomOperator, rows_of
 from ..core.other_processes import UNREADABLE, FreshProcess, begin
 from ..core.slice_names import operator_of
@@ -246,16 +246,8 @@ def _execute(
 
 
 def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
-    """What was made, as others are given it. Raises where no record can hold it: numbers of more than 64 bits, and
-    texts that UTF-8 does not have."""
-    made = []
-    for key, value in outputs:
-        if type(key) is not str:
-            raise TypeError(f"key {key!r} of an output is not a str")
-        key.encode()
-        made.append((key, value if type(value) in PLAIN else carried(value)))
-    _encode(made)
-    return made
+    """What was made, as others are given it. Raises where no record can hold it."""
+    return [as_recorded(key, value, "an output") for key, value in outputs]
 
 
 def _close(operator: Operator[Any], place: int, upper: int, state: Any) -> tuple[int, int, list[tuple[str, Value]]]:
