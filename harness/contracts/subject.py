@@ -430,8 +430,8 @@ class SchemeSubject:
         """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
         claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name, standings)]
         named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
-        # The least that a claim which implies it rests on.
-        return frozenset.intersection(*named) if named else frozenset()
+        # The least that a claim which implies it rests on; and each of them speaks of outputs.
+        return frozenset.intersection(*named) | {Activity.DELIVERY} if named else frozenset()
 
     def mechanisms(self, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """Whatever its claims rest on."""

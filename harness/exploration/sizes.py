@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..contracts.registry import SCALED, Named, Registry
 from ..contracts.scaling import EVENTS
-from .bench import resized
+from ..contracts.scenario import Scenario
+from ..core.errors import StreamproofError
+from ..recording.records import Delivered
+from .bench import Bench, resized
 from .exhausting import EXHAUSTED_BATCHES, EXHAUSTED_EVENTS
+from .plans import SUCCESSIVE_UP_TO
+
+_ANY: Final = 1
+"""Seed: what reaches a sink at all does so whatever the delays."""
 
 
 def brought_down(name: str, registry: Registry, events: int | None, exhaust: bool = False) -> Named:
-    """A scenario with its sizes in proportion to so many events, to `exhaust` it in few batches. Raises as
+    """A scenario with its sizes in proportion to so many events, to `exhaust` it in few batches. None: to the fewest of
+    which anything reaches a sink, as far as that is found out soon: what makes no output cannot lose one. Raises as
     `Registry.scenario`."""
-    if exhaust:
-        sizes = f"{EXHAUSTED_EVENTS if events is None else events}/{EXHAUSTED_BATCHES}"
-        return registry.scenario(f"{SCALED}{sizes}@{name}")
-    return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
+
+    def sized(count: int) -> Named:
+        return registry.scenario(
+            f"{SCALED}{count}/{EXHAUSTED_BATCHES}@{name}" if exhaust else f"{SCALED}{count}@{name}"
+        )
+
+    if events is not None:
+        return sized(events)
+    counts = [EXHAUSTED_EVENTS, SUCCESSIVE_UP_TO] if exhaust else _doubled(registry.scenario(name).scenario)
+    return next((one for one in map(sized, counts) if _delivers(one.scenario, registry)), sized(counts[0]))
+
+
+def _doubled(scenario: Scenario) -> list[int]:
+    """The usual number of events, and twice as many each time, up to those of a scenario."""
+    counts = [EVENTS]
+    while counts[-1] < scenario.workload.events:
+        counts.append(min(2 * counts[-1], scenario.workload.events))
+    return counts
+
+
+def _delivers(scenario: Scenario, registry: Registry) -> bool:
+    """Whether anything is delivered in a run without faults. What cannot be run is found out by whoever searches it."""
+    try:
+        history = Bench(scenario, registry, seed=_ANY).run((), _ANY)
+    except StreamproofError:
+        return True
+    return any(one.rows for one in history.each(Delivered))
 
 
 def with_events(named: Named, events: int | None) -> Named:

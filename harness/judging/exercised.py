@@ -48,6 +48,8 @@ class Activity(StrEnum):
     FENCE = "messages of replaced incarnations refused"
     CHANGE = "changes of settings adopted"
     """A slice went by another setting from there on."""
+    DELIVERY = "outputs delivered"
+    """To a sink. None of them makes a slice survive, and without any there is nothing that could have been lost."""
 
 
 Exercised = Mapping[Activity, int]
@@ -64,6 +66,7 @@ NEVER: Mapping[Activity, str] = {
     Activity.TRIM: "no log was trimmed",
     Activity.FENCE: "no message of a replaced incarnation was refused",
     Activity.CHANGE: "no change of a setting was adopted",
+    Activity.DELIVERY: "nothing was delivered to a sink",
 }
 
 
@@ -140,6 +143,7 @@ def exercised(history: History, shape: SubjectShape, *, replays: int | None = No
     if replays is None or counts[Activity.REPLAY] < replays:
         counts[Activity.REPLAY] += _sent_again(history, shape)
     counts[Activity.TAKE_OVER] = _went_on(history, in_sync) if shape.all_active else len(promoted)
+    counts[Activity.DELIVERY] = _delivered(history)
     return counts
 
 
@@ -250,6 +254,12 @@ def _sent_again(history: History, shape: SubjectShape) -> int:
     return again
 
 
+def _delivered(history: History) -> int:
+    if (tables := in_tables(history.records)) is not None:
+        return sum(len(block.rows.seq) for block in tables.delivered())
+    return sum([len(one.rows) for one in history.each(Delivered)])
+
+
 def _went_on(history: History, in_sync: Mapping[tuple[str, int], int]) -> int:
     """Replicas in sync that were lost while another of their slice was in sync, and stayed."""
     if len({slice_id for slice_id, _ in in_sync}) == len(in_sync):
@@ -289,6 +299,7 @@ def called_for(rests_on: Iterable[Activity], history: History, counts: Exercised
     A slice that dies before its first checkpoint, or one of whose replicas nobody needs, is a legitimate run: whether
     something is restored, replayed or taken over depends on what was hit. But where slices died and not one checkpoint
     became durable in the whole run, the interval of checkpoints is beyond what the run fed, and none could have been.
+    And of outputs there have to be some, whatever was hit.
     """
-    standing = [one for one in rests_on if one is Activity.CHECKPOINT]
-    return unexercised(standing, counts) if standing and killed_somebody(history) else ()
+    standing = [Activity.DELIVERY, *([Activity.CHECKPOINT] if killed_somebody(history) else [])]
+    return unexercised([one for one in rests_on if one in standing], counts)

@@ -90,8 +90,8 @@ def explore_command(
         int | None,
         typer.Option(
             min=1,
-            help="Feed so many events, 30 unless told otherwise; batches, checkpoints, acknowledgements and windows "
-            "come in proportion.",
+            help="Feed so many events, 30 unless told otherwise, or more where of 30 nothing reaches a sink; batches, "
+            "checkpoints, acknowledgements and windows come in proportion.",
             show_default=False,
         ),
     ] = None,

@@ -17,7 +17,10 @@ from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import gap_recovery
 from streamproof.harness.core.quantities import Duration, Events, events
 from streamproof.harness.core.topology import Role
+from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.counterexample import load_counterexample, scenario_of
+from streamproof.harness.exploration.sizes import brought_down
+from streamproof.harness.recording.records import Delivered
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -103,6 +106,24 @@ def test_the_registry_knows_a_scenario_at_every_scale() -> None:
         registry.scenario("scaled:few@trace.passive-replication")
     with pytest.raises(UnknownName):
         registry.scenario("scaled:30@nonsense")
+
+
+@pytest.mark.parametrize(
+    ("name", "exhaust", "fed"),
+    [
+        ("word-count.passive-replication", False, 30),
+        ("grep.approximate", False, 60),
+        ("heavy-hitters.approximate", False, 480),
+        ("word-count.passive-replication", True, 20),
+        ("jumping-join.epoch-merge-equal-times", True, 30),
+    ],
+)
+def test_a_search_feeds_as_much_as_it_takes_for_outputs(name: str, exhaust: bool, fed: int) -> None:
+    registry = Registry()
+    small = brought_down(name, registry, None, exhaust).scenario
+    assert small.workload.events == fed
+    assert any(one.rows for one in Bench(small, registry, seed=7).run((), 7).each(Delivered))
+    assert brought_down(name, registry, 24, exhaust).scenario.workload.events == 24
 
 
 # On the command line

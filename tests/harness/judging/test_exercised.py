@@ -12,10 +12,11 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.events import Event
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.core.topology import Role
+from streamproof.harness.core.topology import Edge, Partitioning, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
@@ -35,6 +36,7 @@ from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.order import order
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
@@ -64,9 +66,9 @@ PASSIVE = passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
 
 
 def test_without_a_fault_nothing_is_restored_replayed_or_dropped() -> None:
-    assert at_work(PASSIVE) == {M.CHECKPOINT, M.TRIM}
-    assert at_work(active_standby(trace(), acknowledge_every=EVERY)) == {M.TRIM}
-    assert at_work(amnesia(trace())) == set()
+    assert at_work(PASSIVE) == {M.CHECKPOINT, M.TRIM, M.DELIVERY}
+    assert at_work(active_standby(trace(), acknowledge_every=EVERY)) == {M.TRIM, M.DELIVERY}
+    assert at_work(amnesia(trace())) == {M.DELIVERY}
 
 
 def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
@@ -89,7 +91,7 @@ def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
     ],
 )
 def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, rests_on: set[Activity]) -> None:
-    assert subject.mechanisms(JUDGES) == rests_on
+    assert subject.mechanisms(JUDGES) == rests_on | {M.DELIVERY}
     found = at_work(subject, CRASH) | at_work(subject, crash("relay-0").after(events(30)))
     assert found >= rests_on
 
@@ -137,8 +139,8 @@ def test_a_merge_waits_where_channels_meet() -> None:
 def test_one_that_does_not_say_what_its_claim_rests_on_is_asked_for_what_it_has_switched_on() -> None:
     (claim,) = PASSIVE.claims
     silent = replace(PASSIVE, claims=(replace(claim, rests_on=None),))
-    assert silent.mechanisms(JUDGES) == {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY}
-    assert replace(PASSIVE, claims=(replace(claim, rests_on=()),)).mechanisms(JUDGES) == set()
+    assert silent.mechanisms(JUDGES) == {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY, M.DELIVERY}
+    assert replace(PASSIVE, claims=(replace(claim, rests_on=()),)).mechanisms(JUDGES) == {M.DELIVERY}
 
 
 # One run
@@ -177,6 +179,37 @@ def test_a_run_without_faults_calls_for_nothing() -> None:
     subject = passive_replication(trace(), checkpoint_every=events(5_000))
     assert called_for({M.CHECKPOINT, M.REPLAY}, run(subject), {}) == ()
     assert called_for({M.CHECKPOINT, M.REPLAY}, run(subject, CRASH), {}) == (M.CHECKPOINT,)
+
+
+class Mute(Operator[None]):
+    """Makes nothing of anything."""
+
+    fan_out = 1
+
+    def initial_state(self) -> None:
+        return None
+
+    def process(self, event: Event, state: None) -> list[Output]:
+        return []
+
+
+def test_a_run_in_which_nothing_reaches_a_sink_is_unknown() -> None:
+    topology = Topology(
+        "mute",
+        {"mute": Stage(Mute(), 1)},
+        (Edge("source", "mute", Partitioning.FULL), Edge("mute", "sink", Partitioning.FULL)),
+    )
+    registry = Registry()
+    subject = upstream_backup(topology)
+    for faults in ([], [crash("mute-0").after(events(30))]):
+        scenario = Scenario(subject, INPUT, faults)
+        _, judgement = run_in_memory(scenario, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+        assert {one.status for one in judgement.verdicts} == {Status.UNKNOWN}
+        why = "this was not tried: nothing was delivered to a sink, and the claim rests on it"
+        assert {one.reason for one in judgement.verdicts} == {why}
+    bench = Bench(Scenario(subject, INPUT), registry, seed=7)
+    found = search(bench, [RandomSchedules(7)], SearchBudget(8))
+    assert M.DELIVERY in unexercised(bench.rests_on, found.exercised)
 
 
 def test_what_was_never_at_work_is_said_in_words() -> None:
