@@ -427,11 +427,12 @@ class SchemeSubject:
         return tuple([activity for activity, count in counts.items() if count])
 
     def rests_on(self, guarantee: Guarantee, standings: Mapping[str, Standing]) -> frozenset[Activity]:
-        """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
+        """What has to have been at work for a guarantee to be tried; outputs alone for one that it does not claim."""
         claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name, standings)]
         named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
-        # The least that a claim which implies it rests on; and each of them speaks of outputs.
-        return frozenset.intersection(*named) | {Activity.DELIVERY} if named else frozenset()
+        # The least that a claim which implies it rests on.
+        least = frozenset.intersection(*named) if named else frozenset()
+        return least | {Activity.DELIVERY}
 
     def mechanisms(self, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """Whatever its claims rest on."""

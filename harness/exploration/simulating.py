@@ -60,7 +60,8 @@ class Simulated:
 
     @property
     def holds(self) -> bool:
-        """Whether all claims hold. Not when a fault did not come or did not bite: then that is UNKNOWN."""
+        """Whether all claims hold. Not when a fault did not come or did not bite, nor when nothing was delivered, or
+        slices died and no checkpoint ever became durable that a claim rests on: then that is UNKNOWN."""
         return self.status is Status.HOLDS
 
     @property
@@ -112,7 +113,7 @@ def simulate(
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     _examined(scenario)
     history = bench.run_thoroughly(faults, seed)
-    return Simulated(faults, seed, bench.judge(history), bench.not_judged, history)
+    return Simulated(faults, seed, bench.judge(history, alone=not scenario.minimal), bench.not_judged, history)
 
 
 def _examined(scenario: Scenario) -> None:

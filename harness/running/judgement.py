@@ -20,7 +20,7 @@ from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
 from ..judging.collation import CollatedQuery, Collation
 from ..judging.collecting import seldom_collected
-from ..judging.exercised import Exercised, called_for, said_never
+from ..judging.exercised import Activity, Exercised, called_for, said_never
 from ..judging.oracle import Case, Oracle, judge_each, strongest
 from ..judging.recovery import Recovery, recoveries_of
 from ..judging.references import collate_references
@@ -98,6 +98,9 @@ def _judge(
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, digest, exercised)
+    if exercised is not None and not exercised[Activity.DELIVERY]:
+        # It is consistent with any of them.
+        judgement = replace(judgement, strongest=())
     return _as_far_as_forgotten(_as_far_as_repeatable(judgement, determinism), history)
 
 

@@ -13,6 +13,7 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
@@ -21,6 +22,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import SearchBudget, search
+from streamproof.harness.exploration.simulating import simulate
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.machine import Machine
@@ -207,6 +209,10 @@ def test_a_run_in_which_nothing_reaches_a_sink_is_unknown() -> None:
         assert {one.status for one in judgement.verdicts} == {Status.UNKNOWN}
         why = "this was not tried: nothing was delivered to a sink, and the claim rests on it"
         assert {one.reason for one in judgement.verdicts} == {why}
+        assert judgement.strongest == ()
+        assert simulate(scenario).status is Status.UNKNOWN
+        # The same of a guarantee that its subject does not claim.
+        assert simulate(replace(scenario, claims=[exactly_once()])).status is Status.UNKNOWN
     bench = Bench(Scenario(subject, INPUT), registry, seed=7)
     found = search(bench, [RandomSchedules(7)], SearchBudget(8))
     assert M.DELIVERY in unexercised(bench.rests_on, found.exercised)
