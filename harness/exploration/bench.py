@@ -329,7 +329,7 @@ class Bench:
         return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
     def judge(self, history: History, alone: bool = False) -> tuple[Verdict, ...]:
-        """Of the claims. In a run that is judged `alone`, as none of many, what they rest on has to have been at work."""
+        """Of the claims. In a run that is judged `alone`, as none of many, what they rest on was to be at work."""
         subject = self.subject
         exercised = subject.exercised(history) if alone else None
         costed = self.scenario.costs is not None
