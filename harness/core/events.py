@@ -50,7 +50,7 @@ def carried(value: Value) -> Value:
         raise TypeError(f"value {value!r} cannot be carried ({error})") from error
 
 
-def as_recorded(key: object, value: Value, of: str) -> Output:
+def recordable(key: object, value: Value, of: str) -> Output:
     """A key and a value `of` an output, or an event, as others are given them. Raises TypeError, ValueError or
     OverflowError where no link can carry them and no record can hold them: a key that is no str, a number of more than
     64 bits, a text that UTF-8 does not have."""

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
-from .events import Event, as_recorded
+from .events import Event, recordable
 from .proper import proper
 from .unchanged import Unchanged
 
@@ -100,7 +100,7 @@ class Workload:
         count = self.events // spacing
         try:
             for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
-                drawn.append(Event(source, seq, *as_recorded(key, value, f"event {seq}"), seq * spacing * self.tick))
+                drawn.append(Event(source, seq, *recordable(key, value, f"event {seq}"), seq * spacing * self.tick))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
         if len(drawn) != count:

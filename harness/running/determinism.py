@@ -30,7 +30,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.events import Event, Value, as_recorded
+from ..core.events import Event, Value, recordable
 from ..core.operators import Operator, Processor, RandomOperator, rows_of
 from ..core.other_processes import UNREADABLE, FreshProcess, begin
 from ..core.slice_names import operator_of
@@ -247,7 +247,7 @@ def _execute(
 
 def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
     """What was made, as others are given it. Raises where no record can hold it."""
-    return [as_recorded(key, value, "an output") for key, value in outputs]
+    return [recordable(key, value, "an output") for key, value in outputs]
 
 
 def _close(operator: Operator[Any], place: int, upper: int, state: Any) -> tuple[int, int, list[tuple[str, Value]]]:
