@@ -27,6 +27,7 @@ from ..judging.tolerance import Tolerance
 from ..protocol.controller import Controller
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
+from ..recording.records import Delivered, Taken
 from ..running.determinism import EVENTS
 from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
@@ -163,6 +164,13 @@ class Bench:
     def calm_history(self) -> History:
         """Of the run without failures; it was not inspected at the end."""
         return self._calm[1]
+
+    @cached_property
+    def idle(self) -> tuple[str, ...]:
+        """The operators and sinks to which nothing comes without failures: no schedule tries what these do."""
+        topology, history = self.subject.topology, self.calm_history
+        fed = {one.slice for one in history.each(Taken)} | {one.sink for one in history.each(Delivered)}
+        return tuple(one for one in (*topology.stages, *topology.sinks) if one not in map(operator_of, fed))
 
     @cached_property
     def _calm(self) -> tuple[tuple[Reached, ...], History]:

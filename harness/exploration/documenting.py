@@ -64,6 +64,7 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "corpus": None if explored.corpus is None else asdict(explored.corpus),
         "whole_runs": findings.whole_runs or None,
         "not_looked_at": explored.bench.not_looked_at or None,
+        "idle": list(explored.bench.idle),
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
         "not_covered": list(not_covered(explored.bench.seed)) if explored.exhaust else None,
         "random": {

@@ -114,6 +114,10 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
     if explored.bench.not_looked_at:
         yield Fact("not looked at", explored.bench.not_looked_at, Tone.OPEN)
+    if explored.bench.idle:
+        yield Fact(
+            "idle", f"nothing comes to {', '.join(explored.bench.idle)}: what happens there is not tried", Tone.OPEN
+        )
     if explored.exhaust:
         yield from _exhausted(explored)
     if findings.bound is not None:

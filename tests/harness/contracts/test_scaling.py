@@ -158,6 +158,17 @@ def test_a_search_that_never_comes_to_a_checkpoint_says_so_and_ends_in_2(ask: As
 
 
 @pytest.mark.usefixtures("here")
+def test_a_search_names_the_operators_and_sinks_to_which_nothing_comes(ask: Ask) -> None:
+    asked = ("explore", "heavy-hitters.approximate", "--events", 30, "--schedules", 4, "--jobs", 1, "--errors", 0)
+    answer = ask(*asked)
+    assert answer.status == 2
+    assert "untried    nothing was delivered to a sink, and the claim rests on it: UNKNOWN" in answer.out
+    assert "idle       nothing comes to hitters, sink: what happens there is not tried" in answer.out
+    assert ask(*asked, "--json").document["idle"] == ["hitters", "sink"]
+    assert "idle  " not in ask("explore", "heavy-hitters.approximate", "--schedules", 4, "--jobs", 1, "--errors", 0).out
+
+
+@pytest.mark.usefixtures("here")
 def test_a_counterexample_of_a_scaled_world_is_replayed_at_its_scale(ask: Ask, tmp_path: Path) -> None:
     assert ask("explore", BROKEN, "--schedules", 20, "--jobs", 1).status == 1
     path = tmp_path / "counterexample.json"
