@@ -73,15 +73,17 @@ class _Asking:
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._connection
 
-    def ask(self, one: Operation) -> bool:
-        """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
+    def ask(self, one: Operation, way: str) -> bool:
+        """`way` is how the file is used. Returns once the harness says go, or nobody is left to say so. False: the
+        caller is being killed."""
         order = self._order
         what = f"{one.kind} {one.path}"
         if one.kind in MOVES or one.kind in OF_ATTRIBUTES:
             what += f" > {one.other}"
-        # A line ends at its end, and a path can hold anything.
-        key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
-        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
+        # A line ends at its end, what it is about at a tab, and a path can hold anything.
+        key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").translate(_NOT_IN_A_KEY)
+        said = f"{key}\t{way}" if way else key
+        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {said}\n"
         try:
             connection = self._connect()
             connection.settimeout(ASK_SECONDS)
@@ -185,14 +187,15 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What changes something
 
-    def _change(self, kind: OperationKind, path: str, **more: Any) -> None:
-        """Note what was done, with the lock held, and tell who wants to know."""
+    def _change(self, kind: OperationKind, path: str, way: str = "", **more: Any) -> None:
+        """Note what was done, with the lock held, and tell who wants to know, with the way in which the file is
+        used."""
         if self._asking is None:
             return
         thread = _caller()
         one = Operation(kind, path[1:], time.time_ns(), thread, **more)
         self._journal.write(framed(one))
-        if one.is_point and not self._asking.ask(one):
+        if one.is_point and not self._asking.ask(one, way):
             self._struck = True
 
     def _refuse_after_death(self) -> None:
@@ -228,10 +231,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if not there:
                 self._made.add(file)
                 self._created.add(file)
-                self._change(OperationKind.CREATE, path, file=file)
+                self._change(OperationKind.CREATE, path, _way_of(flags), file=file)
             elif flags & os.O_TRUNC:
                 self._made.add(file)
-                self._change(OperationKind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, _way_of(flags), file=file)
             handle = self._opened(fd, file, flags, path)
         if there and not flags & os.O_TRUNC:
             # Somebody else has made it since the kernel asked.
@@ -246,7 +249,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 fd = os.open(self._at(path), flags & ~_OURS)
                 file = os.fstat(fd).st_ino
                 self._made.add(file)
-                self._change(OperationKind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, _way_of(flags), file=file)
                 return self._opened(fd, file, flags, path)
         # What a process may write, the kernel reads for it where a page is written in part.
         access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
@@ -274,7 +277,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 offset = os.fstat(handle.fd).st_size
             _check_length(offset + len(data))
             written = os.pwrite(handle.fd, data, offset)
-            self._change(OperationKind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
+            way = _way_of(os.O_APPEND) if handle.appends else "" if offset else "at 0"
+            done = bytes(data[:written])
+            self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
             return written
 
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
@@ -288,7 +293,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             file = os.stat(about).st_ino
             if length == 0:
                 self._made.add(file)
-            self._change(OperationKind.TRUNCATE, self._named(path, fh), offset=length, file=file)
+            way = "" if length else "to 0"
+            self._change(OperationKind.TRUNCATE, self._named(path, fh), way, offset=length, file=file)
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
@@ -675,6 +681,13 @@ def _ns(asked: Any) -> int | None:
     return found
 
 
+def _way_of(flags: int) -> str:
+    """How a file is opened, as far as it says what becomes of what is there already."""
+    return "|".join(name for name, flag in _WAYS.items() if flags & flag)
+
+
+_WAYS = {"O_APPEND": os.O_APPEND, "O_EXCL": os.O_EXCL, "O_TRUNC": os.O_TRUNC}
+_NOT_IN_A_KEY = str.maketrans("\n\t", "??")
 _OURS = os.O_NOFOLLOW | os.O_DIRECT
 """How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
 _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2

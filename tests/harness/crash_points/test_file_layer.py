@@ -171,6 +171,38 @@ def seen(folder: Path) -> dict[str, object]:
 
 
 @needs_mounts
+def test_who_hears_of_an_operation_is_told_how_its_file_is_used(mounted: MountedFolder, controller: Controller) -> None:
+    file = mounted.mount / "a"
+
+    def ways_of(act: Callable[[], object]) -> list[tuple[str, str]]:
+        controller.heard.clear()
+        controller.ways.clear()
+        act()
+        return list(zip((one.partition(" ")[0] for one in controller.heard), controller.ways, strict=True))
+
+    def write_at(offset: int) -> None:
+        opened = os.open(file, os.O_WRONLY)
+        os.pwrite(opened, b"x", offset)
+        os.close(opened)
+
+    def write_in(mode: str) -> None:
+        with open(file, mode) as out:
+            out.write("x")
+
+    assert ways_of(lambda: write_in("x")) == [("create", "O_EXCL"), ("write", "at 0")]
+    assert ways_of(lambda: write_in("w")) == [("truncate", "O_TRUNC"), ("write", "at 0")]
+    assert ways_of(lambda: write_in("a")) == [("write", "O_APPEND")]
+    assert ways_of(lambda: write_at(0)) == [("write", "at 0")]
+    assert ways_of(lambda: write_at(3)) == [("write", "")]
+    assert ways_of(lambda: os.truncate(file, 2)) == [("truncate", "")]
+    assert ways_of(lambda: os.truncate(file, 0)) == [("truncate", "to 0")]
+    file.unlink()
+    assert ways_of(lambda: write_in("a")) == [("create", "O_APPEND"), ("write", "O_APPEND")]
+    file.unlink()
+    assert ways_of(lambda: write_in("w")) == [("create", "O_TRUNC"), ("write", "at 0")]
+
+
+@needs_mounts
 class TestJournal:
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(steps=STEPS)
