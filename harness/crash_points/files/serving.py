@@ -53,7 +53,6 @@ _KILLED, _STOPPED = 1 << 8, 1 << 18
 class _Handle:
     fd: int
     file: int
-    appends: bool
     path: str
     """Its file's name by now; empty: none any more."""
 
@@ -264,20 +263,21 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def _opened(self, fd: int, file: int, flags: int, path: str) -> int:
         number = self._next
         self._next += 1
-        self._handles[number] = _Handle(fd, file, bool(flags & os.O_APPEND), path)
+        self._handles[number] = _Handle(fd, file, path)
         return number
 
-    def write(self, path: str | None, data: bytes, offset: int, fh: int) -> int:
+    def write(self, path: str | None, data: bytes, offset: int, fh: int, appends: bool = False) -> int:
+        """`appends`: as its file is used by now, whatever it was opened for."""
         handle = self._handles[fh]
         with self._lock:
             if _caller() != KERNEL:
                 # What was stored in a map of memory outlives who has stored it.
                 self._refuse_after_death()
-            if handle.appends:
+            if appends:
                 offset = os.fstat(handle.fd).st_size
             _check_length(offset + len(data))
             written = os.pwrite(handle.fd, data, offset)
-            way = _way_of(os.O_APPEND) if handle.appends else "" if offset else "at 0"
+            way = _way_of(os.O_APPEND) if appends else "" if offset else "at 0"
             done = bytes(data[:written])
             self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
             return written
@@ -604,8 +604,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
 
 class _Mount(mfusepy.FUSE):  # type: ignore[misc]
-    """Tells the operations what the binding leaves out: the handle of a file that is changed through one, and how a
-    rename is meant."""
+    """Tells the operations what the binding leaves out: the handle of a file that is changed through one, how a rename
+    is meant, and whether a file is appended to."""
+
+    def write(self, path: bytes | None, buf: Any, size: int, offset: int, fip: Any) -> int:
+        data, opened = ctypes.string_at(buf, size), fip.contents
+        appends = bool(opened.flags & os.O_APPEND)
+        return self.operations.write(self._path(path), data, offset, opened.fh, appends)  # type: ignore[no-any-return]
 
     def truncate_fuse_3(self, path: bytes | None, length: int, fip: Any) -> int:
         return self.operations.truncate(self._path(path), length, _handle(fip))  # type: ignore[no-any-return]
@@ -688,8 +693,9 @@ def _way_of(flags: int) -> str:
 
 _WAYS = {"O_APPEND": os.O_APPEND, "O_EXCL": os.O_EXCL, "O_TRUNC": os.O_TRUNC}
 _NOT_IN_A_KEY = str.maketrans("\n\t", "??")
-_OURS = os.O_NOFOLLOW | os.O_DIRECT
-"""How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
+_OURS = os.O_NOFOLLOW | os.O_DIRECT | os.O_APPEND
+"""How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more, and whether it is to be
+appended it says each time."""
 _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
 """UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
 _NO_REPLACE, _EXCHANGE = 1, 2

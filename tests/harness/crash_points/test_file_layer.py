@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import shutil
@@ -168,6 +169,23 @@ def seen(folder: Path) -> dict[str, object]:
         return stat.S_IMODE(about.st_mode), owner, time_set, marks, about.st_nlink, path.read_bytes()
 
     return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
+
+
+@needs_mounts
+def test_a_file_is_appended_to_as_long_as_it_is_used_so(mounted: MountedFolder, controller: Controller) -> None:
+    file = mounted.mount / "a"
+    file.write_bytes(b"1234")
+    controller.ways.clear()
+    opened = os.open(file, os.O_WRONLY | os.O_APPEND)
+    os.write(opened, b"5")
+    fcntl.fcntl(opened, fcntl.F_SETFL, 0)
+    os.pwrite(opened, b"x", 0)
+    fcntl.fcntl(opened, fcntl.F_SETFL, os.O_APPEND)
+    os.write(opened, b"6")
+    os.close(opened)
+    assert controller.ways == ["O_APPEND", "at 0", "O_APPEND"]
+    assert file.read_bytes() == b"x23456"
+    assert told(journalled(mounted))["a"] == b"x23456"
 
 
 @needs_mounts
