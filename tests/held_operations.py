@@ -29,6 +29,8 @@ class Controller:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+        self.ways: list[str] = []
+        """Of each, how its file is used."""
         self.answers: Callable[[int, str], bool] = lambda thread, key: True
         """Whether whoever waits may go on."""
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -49,7 +51,9 @@ class Controller:
         with suppress(OSError), connection, connection.makefile("rb") as lines:
             for line in lines:
                 _, _, _, thread, _, _, key = line.decode().rstrip("\n").split(" ", 6)
+                key, _, way = key.partition("\t")
                 self.heard.append(key.removeprefix("?/"))
+                self.ways.append(way)
                 if self.answers(int(thread), key):
                     connection.sendall(b"g")
 

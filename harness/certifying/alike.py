@@ -1,7 +1,8 @@
 """Which planned crashes are so like others that these stand for them, where no time is left to try each.
 
 - Batches are alike that are of the same kinds, and pass the same points in the same order, by the names of what is
-  done there, whatever numbers are in them, and by where in the user's code it is done. How often one file is written
+  done there, whatever numbers are in them, by where in the user's code it is done, and by how a file is used: whether
+  it is appended to, emptied, written from its beginning on, or must not be there yet. How often one file is written
   to in a row is no matter: what a batch gives its sink has no fixed size. A crash of the driver in one of them is like
   that at the same place in another, in a row of writes after as many of them. It need not be tried itself where two
   like it have passed; or, where no more batches are alike than two, that in the other one. What one batch alone passes,
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 RULE: Final = (
     "a crash of the driver that was not tried costs no verdict where at least two like it have passed (or the only "
     "one), in other batches of the same kinds that pass the same points in the same order and at the same places in "
-    "the query's own code (in rows of writes to one file, of any length, after as many of them); nor does a split "
-    "brain where one at an earlier point has passed, since the driver that wakes up there comes to this point too"
+    "the query's own code, and use files in the same ways (in rows of writes to one file, of any length, after as many "
+    "of them); nor does a split brain where one at an earlier point has passed, since the driver that wakes up there "
+    "comes to this point too"
 )
 ENOUGH: Final = 2
 """So many stand for another one."""
@@ -98,15 +100,15 @@ def _of_driver(line: Planned) -> bool:
 
 
 def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
-    """Each by what is done there, where in the user's code, of a row of writes where that begins, and how often the
-    batch has done that before: of writes, in how many rows, and in this one."""
+    """Each by what is done there, where in the user's code and in which way, of a row of writes where and how that
+    begins, and how often the batch has done that before: of writes, in how many rows, and in this one."""
     times: Counter[_Place] = Counter()
     placed: dict[_Place, Planned] = {}
-    written = code = ""
+    written = code = way = ""
     in_row = 0
     for line in lines:
         if not _is_write(line.crash):
-            what = *_what(line.crash), line.crash.in_code
+            what = *_what(line.crash), line.crash.in_code, _way(line.crash)
             placed[*what, times[what], 0] = line
             times[what] += 1
             # Lines of code are planned in some batches alone.
@@ -116,8 +118,8 @@ def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
         if name == written:
             in_row += 1
         else:
-            written, in_row, code = name, 0, line.crash.in_code
-        what = *_what(line.crash), code
+            written, in_row, code, way = name, 0, line.crash.in_code, _way(line.crash)
+        what = *_what(line.crash), code, way
         times[what] += in_row == 0
         placed[*what, times[what] - 1, in_row] = line
     return placed
@@ -130,6 +132,10 @@ def _in_rows(places: Iterable[_Place]) -> Iterator[_Place]:
 
 def _is_write(crash: Crash) -> bool:
     return crash.point is Point.FILE and crash.name.startswith("write ")
+
+
+def _way(crash: Crash) -> str:
+    return crash.text if crash.point is Point.FILE else ""
 
 
 def _what(crash: Crash) -> _Place:

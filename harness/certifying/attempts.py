@@ -26,7 +26,7 @@ class Passed:
     again: int = 0
     """How often the attempt had passed the same point before: a point of the user's may lie in a loop."""
     text: str = ""
-    """Of the line of code that is meant, where it is one."""
+    """Of the line of code that is meant, where it is one; of an operation on a file, how that is used."""
 
 
 @dataclass(frozen=True)

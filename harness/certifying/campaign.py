@@ -3,7 +3,7 @@
 1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once,
    with what was durable there.
 2. A plan is made of what they passed.
-3. A query that brings code of a library, or calls classes of the JVM's itself, is killed for real in a recovery worker
+3. A query that brings code of a library, or calls what is in the JVM itself, is killed for real in a recovery worker
    where nothing is to be done again after it, and where a whole batch is, and goes on in a new JVM: what is kept in a
    JVM's memory and a crash forgets no crash state shows.
 4. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
@@ -107,13 +107,12 @@ from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .recovery_worker import RecoveryWorker
-from .recovery_worker_kills import RecoveryWorkerKiller, by_where_it_dies
+from .recovery_worker_kills import RecoveryWorkerKiller, by_where_it_dies, keeps_in_the_jvm
 from .reference_runs import open_recovery_workers, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
 from .seen_outside import uncut_of
 from .shrinking import crash_place
-from .user_code import goes_into_the_jvm
 from .waiting import Waiting
 
 SHARES = (0.6, 0.7)
@@ -155,8 +154,12 @@ NO_FILES = (
     "points here, since {why}."
 )
 IN_THE_JVM = (
-    "What a library, or code that calls classes of the JVM, keeps in the memory of its JVM and a crash forgets: crash "
+    "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
     "states are recovered from in a JVM that has run the query before. Real kills forget it too."
+)
+BEFORE_A_KILL = (
+    "What a library keeps in the memory of its JVM from one run to the next: the driver is killed at operations on "
+    "files and at lines in a JVM that may have run the query before. The one in which it goes on is new."
 )
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
@@ -372,7 +375,7 @@ class _Campaign:
                     state,
                     self.request,
                     # What an earlier attempt has left in a JVM is no doing of the crash.
-                    RecoveryWorkerKiller(workers[0], anew=goes_into_the_jvm(profile.passed)),
+                    RecoveryWorkerKiller(workers[0], anew=keeps_in_the_jvm(query, profile)),
                     self.cluster.name,
                     references,
                     Kills((), (), kills.keys),
@@ -440,7 +443,8 @@ class _Campaign:
         """In JVMs that are new, as crash states are recovered from in one that lives on. Each run begins in a new one,
         too: the attempt before the crash is to be one of which it was the first."""
         state = self.state
-        if not _keeps_in_the_jvm(self.request.query, profile) or self._is_over():
+        query = self.request.query
+        if not (query.copyable and keeps_in_the_jvm(query, profile)) or self._is_over():
             return
         if restarts := state.unkilled(of_restarts(profile, of_driver)):
             killer = RecoveryWorkerKiller(worker, anew=True)
@@ -569,10 +573,12 @@ class _Campaign:
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
         query = self.request.query
         if query.copyable:
-            if _keeps_in_the_jvm(query, profile):
+            if keeps_in_the_jvm(query, profile):
                 self.state.not_covered.append(IN_THE_JVM)
             covering.plan(profile, of_driver, self.faults.recovering)
         else:
+            if query.packages or query.jars:
+                self.state.not_covered.append(BEFORE_A_KILL)
             self.state.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(
@@ -680,11 +686,6 @@ class _Campaign:
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
         )
-
-
-def _keeps_in_the_jvm(query: Query, profile: Profile) -> bool:
-    """Whether it brings code of a library, or calls the JVM's, and crash states stand for crashes of its driver."""
-    return query.copyable and (bool(query.packages or query.jars) or goes_into_the_jvm(profile.passed))
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:

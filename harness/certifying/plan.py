@@ -63,7 +63,7 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     recovering: bool = False
     """Whether it strikes during the recovery from a crash at the same batch."""
     text: str = ""
-    """Of the line of the user's code, where it strikes at one."""
+    """Of the line of the user's code, where it strikes at one; of an operation on a file, how that is used."""
     in_code: str = ""
     """Of an effect of the user's code, between which of its lines it came about."""
     lost: Lost | None = None

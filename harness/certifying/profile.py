@@ -13,7 +13,7 @@ from ..core.addresses import Address, Point, Side
 from ..core.errors import StorageFailed
 from ..recording.records import BatchDone
 from .attempts import Attempt, Passed
-from .user_code import PassedPlace, places_in_code
+from .user_code import PassedPlace, goes_into_the_jvm, places_in_code
 
 FIRST, STEADY, LATE, EVICTION, COMPACTION = "first", "steady", "late-data", "eviction", "compaction"
 AFTER_RESTART, LAST, NO_DATA = "after-restart", "last", "no-data"
@@ -31,6 +31,8 @@ class Profile:
     """Whether Python workers run code of the user's."""
     python_at_end: bool
     """Whether they do in the stage that writes state and output."""
+    into_the_jvm: bool
+    """Whether the user's code calls what is in Spark's JVM itself."""
     python_at_first: bool = True
     """Whether any run in the stages that read, whose tasks end first."""
     in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
@@ -48,6 +50,7 @@ def profile_of(attempt: Attempt) -> Profile:
         _kinds(done, attempt.passed),
         any(one.python for one in done),
         any(one.python_at_end for one in done),
+        goes_into_the_jvm(attempt.passed),
         all(one.python_at_first for one in done),
         places_in_code(attempt.passed),
     )

@@ -154,6 +154,8 @@ class RecoveryWorker:
         self._elsewhere: set[str] = set()
         """Files that the JVM has written outside of the recovery worker's folders in the current attempt."""
         self._gateway: Mapping[str, str] | None = None
+        self._has_lived = False
+        """Whether its session has run an attempt."""
         self.ran: SparkRuns | None = None
         """What its attempts have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
@@ -254,6 +256,11 @@ class RecoveryWorker:
         """End its session until the next attempt: meanwhile others need the memory."""
         self._processes.kill_node(self.name)
 
+    def renew(self) -> None:
+        """See to it that the next attempt is the first of its session."""
+        if self._has_lived:
+            self.rest()
+
     @contextmanager
     def fed(self, query: Query, batches: Sequence[Sequence[Event]]) -> Iterator[None]:
         """Meanwhile, live this query of the same code, on this input."""
@@ -316,6 +323,7 @@ class RecoveryWorker:
         if self._session.poll() is not None or self._gateway is None:
             self._start_anew()
         attempt = self._begin(actor, incarnation, watched, fatal)
+        self._has_lived = True
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_attempt(actor, sink, incarnation, as_batch)
 
@@ -425,6 +433,7 @@ class RecoveryWorker:
     # Processes
 
     def _start_session(self) -> DriverProcess:
+        self._has_lived = False
         server = self._server
         plan = WarmPlan(server.token, server.place, self.name, str(Path.cwd()))
         path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))

@@ -30,6 +30,7 @@ from .conclusion import Planned
 from .file_points import deed_of
 from .killing import fault_of
 from .plan import Crash, Victim
+from .profile import Profile
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
 from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
@@ -61,6 +62,13 @@ def by_where_it_dies(query: Query, kills: Sequence[Planned]) -> tuple[list[Plann
     return here, there
 
 
+def keeps_in_the_jvm(query: Query, profile: Profile) -> bool:
+    """Whether what a crash forgets may be kept in the memory of a JVM: by the query's own code, or by that of a library
+    which it brings. Where each crash of the driver is a kill, there are too many for a new JVM each because of a
+    library."""
+    return profile.into_the_jvm or (query.copyable and bool(query.packages or query.jars))
+
+
 @contextmanager
 def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[RecoveryWorker]:
     """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
@@ -80,7 +88,7 @@ class RecoveryWorkerKiller:
     """Carries out schedules of a campaign in one of its recovery workers."""
 
     def __init__(self, worker: RecoveryWorker, anew: bool = False) -> None:
-        """`anew`: whether each run begins in a session that has lived nothing before."""
+        """`anew`: whether each run begins in a session that has lived nothing before, its reference runs too."""
         self._worker = worker
         self._anew = anew
 
@@ -92,14 +100,17 @@ class RecoveryWorkerKiller:
         batches = request.query.batches(request.workload)
         with self._worker.fed(request.query, batches):
             before = [*offered(batches), *(references or self._run_references())]
-            if self._anew:
-                self._worker.rest()
+            self._begin()
             attempts, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
             numbered = list(enumerate(attempts, start=1))
             write_recovery_worker_run(
                 folder, request.named, self._worker, faults, strikes, before, numbered, request.seed
             )
+
+    def _begin(self) -> None:
+        if self._anew:
+            self._worker.renew()
 
     def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[RecoveryWorkerCrash]]:
         worker = self._worker
@@ -120,6 +131,7 @@ class RecoveryWorkerKiller:
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
         for actor in REFERENCES:
+            self._begin()
             found += _without_failures(self._worker, actor, actor, watched=False).records
         return found
 

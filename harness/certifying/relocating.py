@@ -91,7 +91,8 @@ def _of_the_kind(crash: Crash, passed: Sequence[Passed], places: Mapping[PassedP
     for one in passed:
         address = one.address
         if (address.point, address.side, address.actor) == (Point.FILE, crash.side, crash.actor):
-            now = msgspec.structs.replace(crash, key=address.key, in_code=places.get((address, one.again), ""))
+            in_code = places.get((address, one.again), "")
+            now = msgspec.structs.replace(crash, key=address.key, text=one.text, in_code=in_code)
             if _batch_and_kind(now) == _batch_and_kind(crash):
                 yield now
 

@@ -158,7 +158,8 @@ def _kill_in_recovery_worker(
         if request.query.describe().get("code") != saved.subject.get("code"):
             call_as_in(worker, planned)
             planned = relocated(planned, points_passed(worker, request))
-        RecoveryWorkerKiller(worker)(folder, request, planned, ())
+        # Nothing says here whether the query keeps in its JVM what a crash forgets.
+        RecoveryWorkerKiller(worker, anew=True)(folder, request, planned, ())
         return planned
 
 

@@ -10,12 +10,19 @@ from .attempts import Passed
 
 _WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})
 PassedPlace = tuple[Address, int]
-_INTO_THE_JVM: Final = "py4j.java_gateway.JVMView."
-"""What names a class of the JVM's in Python."""
+_INTO_THE_JVM: Final = (
+    "py4j.java_gateway.JVMView.",
+    "py4j.java_gateway.JavaMember.",
+    "py4j.java_gateway.JavaClass.",
+    "py4j.java_collections.",
+)
+"""What in Python names a class of the JVM's, or calls something of its: a class, an object (`sc._jsc`), a map. What
+forgets an object, whenever Python comes to that, is none of it."""
 
 
 def goes_into_the_jvm(passed: Iterable[Passed]) -> bool:
-    """Whether the user's code calls classes of Spark's JVM itself: in their memory it can keep what a crash forgets."""
+    """Whether the user's code calls classes or objects of Spark's JVM itself: in their memory it can keep what a crash
+    forgets."""
     return any(line.called.startswith(_INTO_THE_JVM) for one in passed if (line := _line(one)) is not None)
 
 

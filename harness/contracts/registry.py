@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 from ..core.error_text import described_error
@@ -291,7 +291,25 @@ def _certifiable(value: Any, module_name: str) -> bool:
     if not inspect.isfunction(value) or value.__module__ != module_name:
         return False
     required = (one for one in inspect.signature(value).parameters.values() if one.default is one.empty)
-    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in required) <= 1
+    needed = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in required)
+    return needed == 1 or (needed == 0 and not _makes_input(value))
+
+
+def _makes_input(function: FunctionType) -> bool:
+    """Whether it returns a Workload, by what it says itself; else by what it names: what makes one, and no query."""
+    own = _returned(function)
+    if own:
+        return own == Workload.__name__
+    named = {_returned(function.__globals__.get(name)) for name in function.__code__.co_names}
+    return Workload.__name__ in named and Query.__name__ not in named
+
+
+def _returned(value: Any) -> str:
+    """The name of the type of which somebody says that a call gives it, or that a value is of; empty: nobody says."""
+    if isinstance(value, Query):
+        return Query.__name__
+    said = value if isinstance(value, type) else getattr(value, "__annotations__", {}).get("return", "")
+    return said.__name__ if isinstance(said, type) else str(said).rpartition(".")[2]
 
 
 def _offered(value: Any, module_name: str) -> bool:

@@ -53,7 +53,6 @@ _KILLED, _STOPPED = 1 << 8, 1 << 18
 class _Handle:
     fd: int
     file: int
-    appends: bool
     path: str
     """Its file's name by now; empty: none any more."""
 
@@ -73,15 +72,17 @@ class _Asking:
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._connection
 
-    def ask(self, one: Operation) -> bool:
-        """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
+    def ask(self, one: Operation, way: str) -> bool:
+        """`way` is how the file is used. Returns once the harness says go, or nobody is left to say so. False: the
+        caller is being killed."""
         order = self._order
         what = f"{one.kind} {one.path}"
         if one.kind in MOVES or one.kind in OF_ATTRIBUTES:
             what += f" > {one.other}"
-        # A line ends at its end, and a path can hold anything.
-        key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
-        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
+        # A line ends at its end, what it is about at a tab, and a path can hold anything.
+        key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").translate(_NOT_IN_A_KEY)
+        said = f"{key}\t{way}" if way else key
+        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {said}\n"
         try:
             connection = self._connect()
             connection.settimeout(ASK_SECONDS)
@@ -185,14 +186,15 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What changes something
 
-    def _change(self, kind: OperationKind, path: str, **more: Any) -> None:
-        """Note what was done, with the lock held, and tell who wants to know."""
+    def _change(self, kind: OperationKind, path: str, way: str = "", **more: Any) -> None:
+        """Note what was done, with the lock held, and tell who wants to know, with the way in which the file is
+        used."""
         if self._asking is None:
             return
         thread = _caller()
         one = Operation(kind, path[1:], time.time_ns(), thread, **more)
         self._journal.write(framed(one))
-        if one.is_point and not self._asking.ask(one):
+        if one.is_point and not self._asking.ask(one, way):
             self._struck = True
 
     def _refuse_after_death(self) -> None:
@@ -228,10 +230,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if not there:
                 self._made.add(file)
                 self._created.add(file)
-                self._change(OperationKind.CREATE, path, file=file)
+                self._change(OperationKind.CREATE, path, _way_of(flags), file=file)
             elif flags & os.O_TRUNC:
                 self._made.add(file)
-                self._change(OperationKind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, _way_of(flags), file=file)
             handle = self._opened(fd, file, flags, path)
         if there and not flags & os.O_TRUNC:
             # Somebody else has made it since the kernel asked.
@@ -246,7 +248,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 fd = os.open(self._at(path), flags & ~_OURS)
                 file = os.fstat(fd).st_ino
                 self._made.add(file)
-                self._change(OperationKind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, _way_of(flags), file=file)
                 return self._opened(fd, file, flags, path)
         # What a process may write, the kernel reads for it where a page is written in part.
         access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
@@ -261,20 +263,23 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def _opened(self, fd: int, file: int, flags: int, path: str) -> int:
         number = self._next
         self._next += 1
-        self._handles[number] = _Handle(fd, file, bool(flags & os.O_APPEND), path)
+        self._handles[number] = _Handle(fd, file, path)
         return number
 
-    def write(self, path: str | None, data: bytes, offset: int, fh: int) -> int:
+    def write(self, path: str | None, data: bytes, offset: int, fh: int, appends: bool = False) -> int:
+        """`appends`: as its file is used by now, whatever it was opened for."""
         handle = self._handles[fh]
         with self._lock:
             if _caller() != KERNEL:
                 # What was stored in a map of memory outlives who has stored it.
                 self._refuse_after_death()
-            if handle.appends:
+            if appends:
                 offset = os.fstat(handle.fd).st_size
             _check_length(offset + len(data))
             written = os.pwrite(handle.fd, data, offset)
-            self._change(OperationKind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
+            way = _way_of(os.O_APPEND) if appends else "" if offset else "at 0"
+            done = bytes(data[:written])
+            self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
             return written
 
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
@@ -288,7 +293,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             file = os.stat(about).st_ino
             if length == 0:
                 self._made.add(file)
-            self._change(OperationKind.TRUNCATE, self._named(path, fh), offset=length, file=file)
+            way = "" if length else "to 0"
+            self._change(OperationKind.TRUNCATE, self._named(path, fh), way, offset=length, file=file)
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
@@ -598,8 +604,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
 
 class _Mount(mfusepy.FUSE):  # type: ignore[misc]
-    """Tells the operations what the binding leaves out: the handle of a file that is changed through one, and how a
-    rename is meant."""
+    """Tells the operations what the binding leaves out: the handle of a file that is changed through one, how a rename
+    is meant, and whether a file is appended to."""
+
+    def write(self, path: bytes | None, buf: Any, size: int, offset: int, fip: Any) -> int:
+        data, opened = ctypes.string_at(buf, size), fip.contents
+        appends = bool(opened.flags & os.O_APPEND)
+        return self.operations.write(self._path(path), data, offset, opened.fh, appends)  # type: ignore[no-any-return]
 
     def truncate_fuse_3(self, path: bytes | None, length: int, fip: Any) -> int:
         return self.operations.truncate(self._path(path), length, _handle(fip))  # type: ignore[no-any-return]
@@ -675,8 +686,16 @@ def _ns(asked: Any) -> int | None:
     return found
 
 
-_OURS = os.O_NOFOLLOW | os.O_DIRECT
-"""How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more."""
+def _way_of(flags: int) -> str:
+    """How a file is opened, as far as it says what becomes of what is there already."""
+    return "|".join(name for name, flag in _WAYS.items() if flags & flag)
+
+
+_WAYS = {"O_APPEND": os.O_APPEND, "O_EXCL": os.O_EXCL, "O_TRUNC": os.O_TRUNC}
+_NOT_IN_A_KEY = str.maketrans("\n\t", "??")
+_OURS = os.O_NOFOLLOW | os.O_DIRECT | os.O_APPEND
+"""How a file is opened, by the kernel's word to us alone: what it hands on is aligned no more, and whether it is to be
+appended it says each time."""
 _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
 """UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
 _NO_REPLACE, _EXCHANGE = 1, 2

@@ -55,6 +55,7 @@ class Follower:
         if watching.whole:
             self._effects.install()
             self._maps.install()
+            self._tracer.syncing.install()
 
     @contextmanager
     def following(self) -> Iterator[None]:

@@ -74,7 +74,7 @@ class Tracer:
         self._actor, self._batch = "", UNKNOWN
         self._calling: dict[int, str] = {}
         """By frame, the function in C that it has called and that was announced."""
-        self._syncing = Syncing(watching.folders)
+        self.syncing = Syncing(watching.folders)
         self._on = False
         self._before: Any = None
         """The profiler that somebody else has set."""
@@ -185,8 +185,15 @@ class Tracer:
         handed = self._effects.handed(frame) if said and self._effects is not None else ()
         return partial(self._return, said, handed)
 
+    def _returned(self, function: Any) -> None:
+        """From C."""
+        if function is SYNC:
+            self.syncing.sync_all()
+        self.syncing.returned()
+
     def _return(self, said: str, handed: Handed, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "return":
+            self.syncing.returned()
             if handed and self._effects is not None and frame.f_back is not None:
                 self._effects.given_back(handed, place_of(frame.f_back))
             if said and frame.f_back is not None:
@@ -207,8 +214,8 @@ class Tracer:
                 if said:
                     self._calling[id(frame)] = said
             return
-        if self._whole and event == "c_return" and argument is SYNC:
-            self._syncing.sync_all()
+        if self._whole and event == "c_return":
+            self._returned(argument)
         if event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
             said = self._calling.pop(id(frame), "")
             if said:

@@ -33,7 +33,7 @@ class HeldPoint:
     actor: str = ""
     """Whether the driver passes it, or a task; empty where only the point tells."""
     text: str = ""
-    """Of the line of code that is meant, where it is one."""
+    """Of the line of code that is meant, where it is one; of an operation on a file, how that is used."""
 
 
 @dataclass(frozen=True)

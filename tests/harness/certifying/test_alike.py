@@ -82,6 +82,27 @@ def test_nothing_stands_for_a_batch_in_which_other_code_does_the_same() -> None:
         assert verdict([*steady, *in_code(files(3), *places)], steady).status is Status.UNKNOWN
 
 
+def used(lines: Sequence[Planned], *ways: str) -> list[Planned]:
+    """With how the file of each operation is used."""
+    first, *others = lines
+    return [
+        first,
+        *(Planned(msgspec.structs.replace(one.crash, text=way)) for one, way in zip(others, ways, strict=True)),
+    ]
+
+
+def test_nothing_stands_for_a_batch_in_which_the_same_line_uses_a_file_in_another_way() -> None:
+    def rows(number: int, *ways: str) -> list[Planned]:
+        names = [f"create sink/{number}#1", *(f"write sink/{number}#{time}" for time in range(1, len(ways)))]
+        return used(batch(number, *names), *ways)
+
+    steady = [*rows(1, "O_TRUNC", "at 0", ""), *rows(2, "O_TRUNC", "at 0", "", "")]
+    like = rows(3, "O_TRUNC", "at 0")
+    assert verdict([*steady, *like], steady).status is Status.HOLDS
+    for ways in (("O_APPEND", "O_APPEND"), ("", "at 0"), ("O_TRUNC", "")):
+        assert verdict([*steady, *rows(3, *ways)], steady).status is Status.UNKNOWN
+
+
 def test_where_a_row_of_writes_begins_is_where_all_of_it_is_done() -> None:
     def rows(number: int, count: int) -> list[Planned]:
         names = [f"write sink/{number}#{time}" for time in range(1, count + 1)]

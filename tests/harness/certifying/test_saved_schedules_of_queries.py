@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from certified import CLAIMS, crash_at, write_run
 from streamproof.harness.certifying import saved as saved_schedules
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.request import CampaignRequest
 from streamproof.harness.certifying.saved import (
     KIND,
     VERSION,
@@ -241,3 +242,22 @@ def test_a_query_that_was_repaired_is_run_under_the_schedule_that_broke_it(runs:
     code = {part: {**one, "source": "0" * 64} for part, one in broken.subject["code"].items()}
     replayed(msgspec.structs.replace(broken, subject={**broken.subject, "code": code}), tmp_path)
     assert len(runs.named) == 1
+
+
+def test_what_a_recovery_worker_replays_it_begins_in_jvms_that_remember_nothing(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killer:
+        def __init__(self, worker: object, anew: bool = False) -> None:
+            assert anew
+
+        def __call__(
+            self, folder: Path, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[object]
+        ) -> None:
+            runs(folder, request.named, planned, EmbeddedCluster(), Registry(), references, 3)
+
+    monkeypatch.setattr(saved_schedules, "recovery_worker_of_its_own", lambda *_: nullcontext())
+    monkeypatch.setattr(saved_schedules, "RecoveryWorkerKiller", Killer)
+    crash = crash_at(1, point=Point.FILE, side=Side.AFTER, key="1/write sink/a#1")
+    judged = replayed(saved(planned=(Planned(crash),)), tmp_path)
+    assert {verdict.status for verdict in judged.verdicts} == {Status.HOLDS}

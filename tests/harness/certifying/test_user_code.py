@@ -72,7 +72,16 @@ def test_a_crash_at_a_file_operation_says_where_in_the_code_it_is() -> None:
     )
 
 
-def test_code_that_calls_classes_of_the_jvm_is_known_by_that() -> None:
-    collects = line("1/m.put:3 calls py4j.java_gateway.JavaObject.__init__.<locals>.<lambda>#1")
-    assert not goes_into_the_jvm([line("1/m.put:3#1"), collects, file("1/write a#1")])
-    assert goes_into_the_jvm([collects, line("1/m.put:4 calls py4j.java_gateway.JVMView.__getattr__#1")])
+def test_code_that_calls_what_is_in_the_jvm_is_known_by_that() -> None:
+    forgets = line("1/m.put:3 calls py4j.java_gateway.JavaObject.__init__.<locals>.<lambda>#1")
+    assert not goes_into_the_jvm([line("1/m.put:3#1"), forgets, file("1/write a#1")])
+    for called in (
+        "java_gateway.JVMView.__getattr__",
+        "java_gateway.JavaClass.__call__",
+        "java_gateway.JavaMember.__call__",
+        "java_collections.JavaMap.__setitem__",
+    ):
+        calls = line(f"1/m.put:4 calls py4j.{called}#1")
+        assert goes_into_the_jvm([forgets, calls])
+        assert profile_of(attempt_of([done(0)], also=[calls])).into_the_jvm
+    assert not profile_of(attempt_of([done(0)], also=[forgets])).into_the_jvm

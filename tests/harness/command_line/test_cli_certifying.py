@@ -418,6 +418,27 @@ def test_a_module_without_an_attribute_names_what_can_be_certified_in_it(ask: As
     assert "Row," not in answer.err
 
 
+def test_a_module_names_no_function_that_makes_its_input(ask: Ask, tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text(
+        f"""{HEAD}
+from streamproof import Workload
+def small(): return words(events=20)
+def as_said() -> Workload: return ROW.workload
+def put_off() -> "Workload": return ROW.workload
+def claims_it(): return Query(holds), words(events=20)
+def unknown(): return print
+"""
+    )
+    answer = ask("certify", module, "--claim", "exactly-once")
+    offered = answer.err.rpartition("there are: ")[2]
+    assert [name for name in ("small", "as_said", "put_off") if f":{name}" in offered] == []
+    assert [name for name in ("made", "claims_it", "unknown") if f":{name}" in offered] == [
+        "made",
+        "claims_it",
+        "unknown",
+    ]
+
+
 def test_a_column_that_is_made_at_import_names_the_line_that_makes_it(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

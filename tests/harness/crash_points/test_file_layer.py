@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import shutil
@@ -168,6 +169,55 @@ def seen(folder: Path) -> dict[str, object]:
         return stat.S_IMODE(about.st_mode), owner, time_set, marks, about.st_nlink, path.read_bytes()
 
     return {str(path.relative_to(folder)): one(path) for path in sorted(folder.rglob("*"))}
+
+
+@needs_mounts
+def test_a_file_is_appended_to_as_long_as_it_is_used_so(mounted: MountedFolder, controller: Controller) -> None:
+    file = mounted.mount / "a"
+    file.write_bytes(b"1234")
+    controller.ways.clear()
+    opened = os.open(file, os.O_WRONLY | os.O_APPEND)
+    os.write(opened, b"5")
+    fcntl.fcntl(opened, fcntl.F_SETFL, 0)
+    os.pwrite(opened, b"x", 0)
+    fcntl.fcntl(opened, fcntl.F_SETFL, os.O_APPEND)
+    os.write(opened, b"6")
+    os.close(opened)
+    assert controller.ways == ["O_APPEND", "at 0", "O_APPEND"]
+    assert file.read_bytes() == b"x23456"
+    assert told(journalled(mounted))["a"] == b"x23456"
+
+
+@needs_mounts
+def test_who_hears_of_an_operation_is_told_how_its_file_is_used(mounted: MountedFolder, controller: Controller) -> None:
+    file = mounted.mount / "a"
+
+    def ways_of(act: Callable[[], object]) -> list[tuple[str, str]]:
+        controller.heard.clear()
+        controller.ways.clear()
+        act()
+        return list(zip((one.partition(" ")[0] for one in controller.heard), controller.ways, strict=True))
+
+    def write_at(offset: int) -> None:
+        opened = os.open(file, os.O_WRONLY)
+        os.pwrite(opened, b"x", offset)
+        os.close(opened)
+
+    def write_in(mode: str) -> None:
+        with open(file, mode) as out:
+            out.write("x")
+
+    assert ways_of(lambda: write_in("x")) == [("create", "O_EXCL"), ("write", "at 0")]
+    assert ways_of(lambda: write_in("w")) == [("truncate", "O_TRUNC"), ("write", "at 0")]
+    assert ways_of(lambda: write_in("a")) == [("write", "O_APPEND")]
+    assert ways_of(lambda: write_at(0)) == [("write", "at 0")]
+    assert ways_of(lambda: write_at(3)) == [("write", "")]
+    assert ways_of(lambda: os.truncate(file, 2)) == [("truncate", "")]
+    assert ways_of(lambda: os.truncate(file, 0)) == [("truncate", "to 0")]
+    file.unlink()
+    assert ways_of(lambda: write_in("a")) == [("create", "O_APPEND"), ("write", "O_APPEND")]
+    file.unlink()
+    assert ways_of(lambda: write_in("w")) == [("create", "O_TRUNC"), ("write", "at 0")]
 
 
 @needs_mounts

@@ -34,7 +34,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.crash_points.inside_python import maps, tracing
+from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
@@ -165,6 +165,8 @@ class WritesThroughAProcess:
 
 
 import asyncio
+import ctypes
+import subprocess
 import threading
 
 
@@ -178,6 +180,24 @@ def syncs(frame, batch, folder):
     with open(folder + f"/{batch}", "w") as file:
         file.write("1")
     os.getppid()
+
+
+def syncs_by_c(frame, batch, folder, name, about):
+    with open(folder + f"/{batch}", "w") as file:
+        file.write("1")
+    opened = os.open(about, os.O_RDONLY)
+    getattr(ctypes.CDLL(None), name)(opened)
+    ctypes.CDLL(None)[name](ctypes.c_int(opened))
+    os.close(opened)
+
+
+def syncs_by_a_program(frame, batch, folder, command, by):
+    with open(folder + f"/{batch}", "w") as file:
+        file.write("1")
+    if by == "system":
+        os.system(command)
+    else:
+        subprocess.run(command, shell=by == "shell")
 
 
 def leaves_it_to_a_timer(frame, batch, folder, left):
@@ -546,6 +566,58 @@ class TestLines:
                 as_batch(partial(sink.syncs, folder=str(folder)), batch)
                 synced.append("")
         assert synced == [f"{folder}/0", str(folder), "", f"{folder}/1", str(folder), ""]
+
+    @pytest.mark.parametrize("elsewhere", [False, True])
+    def test_what_c_syncs_as_a_whole_counts_where_it_is_of_the_same_file_system(
+        self,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+        elsewhere: bool,
+    ) -> None:
+        folder, synced = tmp_path / "sink", []
+        folder.mkdir()
+        monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.readlink(f"/proc/self/fd/{opened}")))
+        # So that the test need not wait for a disk; of a folder it says 0, too.
+        monkeypatch.setattr(syncing, "_OF_A_FILE", "isatty")
+        about = "/proc" if elsewhere else str(folder)
+        watching = Watching(whose(sink), whole=True, folders=(str(folder),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            as_batch(partial(sink.syncs_by_c, folder=str(folder), name="isatty", about=about), 0)
+        assert synced == ([] if elsewhere else [f"{folder}/0", str(folder)])
+
+    @pytest.mark.parametrize(
+        ("command", "by", "syncs"),
+        [
+            (["sync"], "run", True),
+            (["sync", "--help"], "run", False),
+            (["true"], "run", False),
+            ("sync ", "shell", True),
+            ("sync", "system", True),
+            ("sync a b", "system", False),
+        ],
+    )
+    def test_the_program_that_syncs_all_does_so_once_it_was_waited_for(
+        self,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+        command: list[str] | str,
+        by: str,
+        syncs: bool,
+    ) -> None:
+        folder, synced = tmp_path / "sink", []
+        folder.mkdir()
+        (tmp_path / "sync").write_text("#!/bin/sh\n")
+        (tmp_path / "sync").chmod(0o700)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.readlink(f"/proc/self/fd/{opened}")))
+        watching = Watching(whose(sink), whole=True, folders=(str(folder),))
+        with listening(monkeypatch, tmp_path, watching), followed():
+            as_batch(partial(sink.syncs_by_a_program, folder=str(folder), command=command, by=by), 0)
+        assert synced == ([f"{folder}/0", str(folder)] if syncs else [])
 
     def test_what_was_stored_in_a_map_of_memory_is_written_down_before_each_line_while_there_is_one(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
