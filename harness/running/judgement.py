@@ -102,9 +102,12 @@ def _judge(
 
 
 def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
-    """Whether the operators of a scenario give the same every time. `origin` is what makes the scenario anew."""
+    """Whether the operators of a scenario give the same every time, and its workload. `origin` is what makes the
+    scenario anew."""
     subject = scenario.subject
-    return examine(subject.topology, offered, origin) if isinstance(subject, SchemeSubject) else Determinism()
+    if not isinstance(subject, SchemeSubject):
+        return Determinism()
+    return examine(subject.topology, offered, origin, scenario.workload)
 
 
 def require_repeatable(scenario: Scenario) -> None:
@@ -312,11 +315,12 @@ def judge_folder(
             f"{description.subject}; check out the version that was run"
         )
     history = read_history(path)
-    check_fed(path, description, scenario.workload, history)
+    fed = check_fed(path, description, scenario.workload, history)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     try:
         scenario = replace(
             scenario,
+            workload=fed,
             claims=[one.as_guarantee() for one in description.claims],
             breaks=[one.as_guarantee() for one in description.breaks],
             minimal=description.minimal,
