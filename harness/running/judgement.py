@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -161,23 +162,27 @@ def _as_far_as_repeated(judgement: Judgement, differs: str) -> Judgement:
 
 def _as_far_as_forgotten(judgement: Judgement, history: History) -> Judgement:
     """Nothing holds of a subject that remembers what a crash would have taken from it."""
-    entry = next((entry for entry in history.timeline if isinstance(entry, Remembered)), None)
+    entry = remembered_in(history)
     if entry is None:
         return judgement
     judgement = replace(judgement, not_looked_at=entry.not_looked_at)
-    if not entry.what:
-        return judgement
+    return _as_far_as_known(judgement, partial(unless_remembered, entry)) if entry.what else judgement
+
+
+def remembered_in(history: History) -> Remembered | None:
+    """What of a run says that its subject may remember what a crash would have taken from it."""
+    return next((entry for entry in history.timeline if isinstance(entry, Remembered)), None)
+
+
+def unless_remembered(entry: Remembered, verdict: Verdict) -> Verdict:
+    """A verdict on such a run."""
+    if not entry.what or verdict.status is not Status.HOLDS:
+        return verdict
     reason = Reason(
         Why.REMEMBERED,
         f"{entry.what}. Keep it in states, or in attributes of a mechanism's AtWork, or run it on a real cluster",
     )
-
-    def known(verdict: Verdict) -> Verdict:
-        if verdict.status is not Status.HOLDS:
-            return verdict
-        return unknown(verdict.guarantee, verdict.observables, reason)
-
-    return _as_far_as_known(judgement, known)
+    return unknown(verdict.guarantee, verdict.observables, reason)
 
 
 def _as_far_as_known(judgement: Judgement, known: Callable[[Verdict], Verdict]) -> Judgement:
