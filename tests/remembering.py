@@ -213,3 +213,34 @@ class _Rereading(AtWork):
         counted = int(self._file.read_text()) if self._file.exists() else 0
         self._file.write_text(str(counted + len(events)))
         return events
+
+
+@dataclass(frozen=True)
+class ReadingLater(Mechanism):
+    """Only the first incarnation writes, and only those after it read. Changes nothing by that. With `marks`, it looks
+    whether a file is there, which nobody is told."""
+
+    file: str
+    marks: bool = False
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _ReadingLater(machine, self)
+
+
+class _ReadingLater(AtWork):
+    def __init__(self, machine: Machine, declared: ReadingLater) -> None:
+        super().__init__(machine)
+        self._file = Path(declared.file)
+        self._marks = declared.marks
+
+    def begin(self, given: Start) -> None:
+        if given.incarnation > 1 and self._file.exists() and not self._marks:
+            self._file.read_text()
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        if self.machine.incarnation == 1:
+            if self._marks:
+                self._file.touch()
+            else:
+                self._file.write_text("some")
+        return events

@@ -65,7 +65,7 @@ def _seen_beside(folder: Path, description: Description, history: History, regis
 
     if description.cluster.get("cluster") != "simulated" or not history.sealed:
         return None
-    if sum(count for _, _, count in history.offered()) > LOOKED_AT:
+    if sum(span.length for span in history.offered()) > LOOKED_AT:
         return None
     from ..worlds.simulated.cluster import SimulatedCluster
     from ..worlds.simulated.looking_on import look_on

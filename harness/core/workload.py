@@ -6,17 +6,21 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, islice, repeat
+from typing import Any, Final, NamedTuple
 
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
-from .events import Event, recordable
+from .events import Event, Value, recordable
 from .proper import proper
 from .unchanged import Unchanged
 
+_DRAWN_AGAIN: Final = 10_000
+"""Events of a source that are drawn a second time, to see whether they are the same."""
 DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
 
+SIZES: Final = ("events", "batch", "seed", "rate", "spacing", "tick")
+"""The fields of a workload that are plain amounts."""
 USUAL_SOURCES = ("source-0", "source")
 """The source of a topology that does not name its own, and that of a query. They draw with the workload's own seed."""
 
@@ -54,6 +58,12 @@ class Workload:
         for name, amount in amounts.items():
             if not isinstance(amount, int) or isinstance(amount, bool) or amount < 1:
                 raise InvalidScenario(f"workload {self.name!r}: {name}={amount!r} needs a positive whole number")
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a run may have otherwise than its scenario, by the names of the fields: it can be of fewer events, or at
+        another pace."""
+        return {name: getattr(self, name) for name in SIZES} | {"spacing": dict(self.spacing)}
 
     @property
     def interval(self) -> int:
@@ -98,17 +108,42 @@ class Workload:
         drawn: list[Event] = []
         spacing = self.spacing.get(source, 1)
         count = self.events // spacing
+        differs = ""
         try:
-            for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
-                drawn.append(Event(source, seq, *recordable(key, value, f"event {seq}"), seq * spacing * self.tick))
+            for seq, (key, taken) in enumerate(self._pairs(source, count), start=1):
+                drawn.append(Event(source, seq, key, taken, seq * spacing * self.tick))
+            if len(drawn) == count:
+                differs = _difference(drawn, islice(self._pairs(source, count), _DRAWN_AGAIN))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
         if len(drawn) != count:
             raise InvalidScenario(f"workload {self.name!r} draws {len(drawn):,} events instead of {count:,}")
+        if differs:
+            raise InvalidScenario(
+                f"workload {self.name!r} does not draw the same every time: {differs}. Nobody could judge by it what a "
+                "run was fed: let draw go by its number and its seed alone, as with a Random(seed) of its own"
+            )
         return [drawn[time // spacing : (time + self.batch) // spacing] for time in range(0, self.events, self.batch)]
+
+    def _pairs(self, source: str, count: int) -> Iterator[tuple[str, Value]]:
+        """What `draw` gives, as it is fed."""
+        for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
+            yield recordable(key, value, f"event {seq}")
 
     def _seed_of(self, source: str) -> int:
         return self.seed if source in USUAL_SOURCES else zlib.crc32(f"{self.seed} {source}".encode())
+
+
+def _difference(drawn: Sequence[Event], again: Iterator[tuple[str, Value]]) -> str:
+    """How what is drawn again begins otherwise; empty where it does not."""
+    ends = object()
+    for event, other in zip(drawn[:_DRAWN_AGAIN], chain(again, repeat(ends)), strict=False):
+        if other is ends:
+            return f"it drew {len(drawn):,} events, and {event.seq - 1:,} another time"
+        first = event.key, event.value
+        if _encode(first) != _encode(other):
+            return f"event {event.seq:,} was {first!r}, and {other!r} another time"
+    return ""
 
 
 class _Drawn(NamedTuple):

@@ -25,7 +25,7 @@ from ..judging.exercised import Activity
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..protocol.controller import Controller
-from ..recording.history import FaultMissed, History
+from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from ..recording.recorder import MemoryRecorder
 from ..recording.records import Delivered, Taken
 from ..running.determinism import EVENTS
@@ -33,9 +33,10 @@ from ..running.judgement import judge_claims
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.kept_files import listening
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import SimulationOptions
-from ..worlds.simulated.remembering import NAMED, not_looked_at, remembered
+from ..worlds.simulated.remembering import NAMED, left_in, not_looked_at, remembered, reread
 from .branching import Trunk
 from .census import Reached, watched_run
 from .classes import classes
@@ -232,13 +233,22 @@ class Bench:
 
     def run_thoroughly(self, schedule: Schedule, seed: int) -> History:
         """As `run`, where what was written is what is read, and crashes, and the end of the run, take also what the
-        subject's code keeps outside of the world: for who has not asked `require_forgetting`. Raises InvalidScenario
-        for what cannot be written or sent, UsersCodeFailed when the user's code does."""
+        subject's code keeps outside of the world; what that does to files, which no crash takes, is in the timeline
+        (`Remembered`). For who has not asked `require_forgetting`. Raises InvalidScenario for what cannot be written or
+        sent, UsersCodeFailed when the user's code does."""
         outside = OutsideMemory(self.subject)
         try:
-            return self._run(schedule, seed, partial(self.cluster.simulate_thoroughly, outside))
+            with listening() as listener:
+                history = self._run(schedule, seed, partial(self.cluster.simulate_thoroughly, outside))
         finally:
             outside.put_back()
+        files = listener.heard
+        what, left = reread(files), left_in(files)
+        crashed = any(isinstance(entry, FaultStruck) and entry.bite.gone for entry in history.timeline)
+        if not crashed or not outside.has_code_of_others or not (what or left):
+            return history
+        entry = Remembered(history.timeline[-1].stamp, what, "" if what else left)
+        return History(history.records, [*history.timeline, entry], history.sealed)
 
     def _run(
         self, schedule: Schedule, seed: int, deploy: Callable[[Run], AbstractContextManager[Deployment]]

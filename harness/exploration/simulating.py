@@ -19,7 +19,7 @@ from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..core.workload import Workload
 from ..recording.history import FaultMissed, History
-from ..running.judgement import require_repeatable, require_repeatable_here
+from ..running.judgement import remembered_in, require_repeatable, require_repeatable_here, unless_remembered
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .largest_errors import SCHEDULES, LargestErrors, largest_errors
@@ -51,6 +51,8 @@ class Simulated:
     not_judged: tuple[Guarantee, ...]
     """The claims on time, which is not real in the simulator."""
     history: History
+    not_looked_at: str = ""
+    """Where the subject's code may remember what a simulated crash does not take; empty where nothing was seen."""
 
     @property
     def status(self) -> Status:
@@ -77,6 +79,8 @@ class Simulated:
                 for tally in verdict.anomalies
                 for piece in tally.sample[:_SHOWN]
             ]
+        if self.not_looked_at:
+            lines.append(f"  not looked at: {self.not_looked_at}")
         return "\n".join(lines)
 
 
@@ -99,7 +103,8 @@ def simulate(
     claims on time. Same scenario, schedule, seed and options: same result.
 
     Operators are examined as far as that takes a moment. What the subject's code keeps in variables, of modules,
-    classes or functions, is put back at crashes and in the end. `explore` and `run` look further.
+    classes or functions, is put back at crashes and in the end; what it writes to files, which no crash takes, and can
+    read again leaves the claims UNKNOWN. `explore` and `run` look further.
 
     Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, InvalidOperator when the
     user's code fails, or does not give the same every time.
@@ -113,7 +118,11 @@ def simulate(
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     _examined(scenario)
     history = bench.run_thoroughly(faults, seed)
-    return Simulated(faults, seed, bench.judge(history, alone=not scenario.minimal), bench.not_judged, history)
+    verdicts, entry = bench.judge(history, alone=not scenario.minimal), remembered_in(history)
+    if entry is None:
+        return Simulated(faults, seed, verdicts, bench.not_judged, history)
+    verdicts = tuple(unless_remembered(entry, verdict) for verdict in verdicts)
+    return Simulated(faults, seed, verdicts, bench.not_judged, history, entry.not_looked_at)
 
 
 def _examined(scenario: Scenario) -> None:

@@ -26,6 +26,7 @@ from .effects import (
     Input,
     Inspect,
     Note,
+    OwnEffects,
     Pass,
     Persist,
     Receive,
@@ -119,8 +120,8 @@ class CoordinatorMachine:
         self.gone: set[tuple[str, int]] = set()
         self.effects: list[Effect] = []
         """What must be done about the input that is being taken."""
-        self.own: list[Effect] = []
-        """Of that, what it has put on record, in its order. Whoever carries it out looks at it, and clears it."""
+        self.own = OwnEffects()
+        """Of that, what it has put on record."""
         self._kept = 0
         self._round = 0
         """How often it has heard that all slices have stopped."""

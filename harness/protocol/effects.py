@@ -6,6 +6,7 @@ types are msgspec structs rather than dataclasses because they are made for ever
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, get_args
 
 import msgspec
@@ -170,3 +171,21 @@ class RestartAll(msgspec.Struct, frozen=True, gc=False):
 
 
 Effect = Send | Persist | PersistItems | SetTimer | Note | Ready | Pass | Forget | RestartAll
+
+
+class OwnEffects:
+    """What an actor itself asks for about one input, in its order, of what no mechanism puts there or takes away. It is
+    added to; the actor's host takes it, and nobody else has a way to take anything back."""
+
+    __slots__ = ("_asked", "append")
+
+    def __init__(self) -> None:
+        self._asked: list[Effect] = []
+        self.append: Callable[[Effect], None] = self._asked.append
+        """For each record and each opening, so with nothing in between."""
+
+    def take(self) -> list[Effect]:
+        """All of it; it is empty then."""
+        asked = self._asked.copy()
+        self._asked.clear()
+        return asked

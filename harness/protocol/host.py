@@ -24,6 +24,7 @@ from .effects import (
     Gone,
     Input,
     Note,
+    OwnEffects,
     Pass,
     Persist,
     PersistItems,
@@ -51,9 +52,9 @@ class Actor(Protocol):
     incarnation: int
     replica: int
     taken: int
-    own: list[Effect]
-    """Of the effects that `on` returns, what puts something on record or opens a channel, in its order, as far as the
-    actor itself asks for it."""
+    own: OwnEffects
+    """Of the effects that `on` returns, what puts something on record or opens a channel, as far as the actor itself
+    asks for it."""
 
     @property
     def spec(self) -> SliceSpec | CoordinatorSpec: ...
@@ -116,12 +117,15 @@ class Host:
         self.slices: dict[str, Actor] = {}
         self._given: dict[str, Vouching] = {}
         """What each slice was given."""
+        self._own: dict[str, OwnEffects] = {}
+        """Where each actor puts what it asks for itself: it cannot put another in its place."""
 
     def start(self, machine: Actor, given: Start) -> None:
         """Run a new incarnation here, in place of any earlier one."""
         machine.incarnation, machine.replica = given.incarnation, given.replica
         machine.name = replica_name(machine.spec.slice_id, given.replica)
         self.slices[machine.spec.slice_id] = machine
+        self._own[machine.spec.slice_id] = machine.own
         if not isinstance(machine.spec, CoordinatorSpec):
             self._given[machine.spec.slice_id] = Vouching(machine.spec, given.incarnation)
         self.feed(machine.spec.slice_id, given)
@@ -138,6 +142,7 @@ class Host:
         """Nothing runs here any more."""
         self.slices.clear()
         self._given.clear()
+        self._own.clear()
 
     def feed(self, slice_id: str, given: Input) -> None:
         """Give a slice one input and carry out what it asks for.
@@ -186,10 +191,9 @@ class Host:
             blame_user(machine.spec, error)
             blame_sender(machine.spec.slice_id, given, error)
             raise
-        own = machine.own
+        own = self._own[machine.spec.slice_id].take()
         if found != own:
             raise _tampered(machine.spec.slice_id, found, own)
-        own.clear()
         if known is not None:
             for effect in found:
                 if type(effect) is Note and type(effect.record) in CHECKED:

@@ -37,6 +37,7 @@ from .effects import (
     Input,
     Inspect,
     Note,
+    OwnEffects,
     Pass,
     Promote,
     Ready,
@@ -81,9 +82,8 @@ class Slice(Protocol):
     replica: int
     taken: int
     """Events that this incarnation has taken (a source: offered) so far."""
-    own: list[Effect]
-    """Of what is returned, what puts something on record or opens a channel, in its order, as far as the slice itself
-    asks for it."""
+    own: OwnEffects
+    """Of what is returned, what puts something on record or opens a channel, as far as the slice itself asks for it."""
 
     @property
     def crowded(self) -> bool:
@@ -150,9 +150,8 @@ class Machine:
         """What keeps checkpoints; None: the store."""
         self.effects: list[Effect] = []
         """What must be done about the input that is being taken."""
-        self.own: list[Effect] = []
-        """Of that, in its order, what no mechanism puts there or takes away: what is put on record, and by what
-        channels are opened. Whoever carries it out looks at it, and clears it."""
+        self.own = OwnEffects()
+        """Of that what is put on record, and by what channels are opened."""
         self._checkpoints = 0
         """The highest number of a checkpoint of its slice, as far as it knows."""
         self._received: Receive | None = None

@@ -64,6 +64,7 @@ def why_contradictory(schedule: Sequence[SavedFault], subject: dict[str, Any], h
         *_struck_at_the_end(history.timeline),
         *_begun_without_cause(history.timeline),
         *_never_placed(history, subject),
+        *_offered_otherwise(history),
     )
     if not found and cluster == _SIMULATED:
         found = (*_struck_elsewhere(history.timeline, faults), *_back_in_time(history))
@@ -162,6 +163,16 @@ def _never_placed(history: History, subject: dict[str, Any]) -> Iterator[str]:
         who = record.slice, record.incarnation
         if operator_of(record.slice) in operators and who not in placed:
             yield f"{record.slice}#{record.incarnation} was started, and placed nowhere"
+
+
+def _offered_otherwise(history: History) -> Iterator[str]:
+    """A source whose events are not numbered on from 1. What is executed again, and what is compared, goes by these
+    numbers."""
+    due: dict[str, int] = {}
+    for span in history.offered():
+        if span.first != due.get(span.source, 1):
+            yield f"{span.source} offers event {span.first:,}, where {due.get(span.source, 1):,} was due"
+        due[span.source] = span.first + span.length
 
 
 def _with_steps(timeline: Sequence[TimelineEntry]) -> Iterator[str]:

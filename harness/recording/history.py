@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from ..core.promises import Extent
-from .records import Offered, Record, Stamped, no_such_record
+from .records import Offered, OfferedSpan, Record, Stamped, no_such_record
 
 if TYPE_CHECKING:
     from .sealed import DeliveredColumns
@@ -237,7 +238,7 @@ class Tables(Protocol):
 
     def delivered(self) -> Iterator[DeliveredColumns]: ...
 
-    def offered(self) -> Iterator[tuple[int, str, int]]: ...
+    def offered(self) -> Iterator[OfferedSpan]: ...
 
 
 def in_tables(records: Sequence[Stamped]) -> Tables | None:
@@ -276,12 +277,19 @@ class History:
         """The records of one kind, in their order, without the time of each."""
         return (stamped.record for stamped in self.of(cast(type[Record], kind)) if isinstance(stamped.record, kind))
 
-    def offered(self) -> Iterator[tuple[int, str, int]]:
-        """When, by which source and how many events were offered, record by record."""
+    def offered(self) -> Iterator[OfferedSpan]:
+        """When, by which source and how many events were offered, record by record, and where numbers do not follow one
+        another, in parts of one."""
         if (tables := in_tables(self.records)) is not None:
-            return tables.offered()
-        found = ((stamped.at, stamped.record) for stamped in self.of(Offered))
-        return ((at, one.source, len(one.events)) for at, one in found if isinstance(one, Offered))
+            yield from tables.offered()
+            return
+        for stamped in self.of(Offered):
+            record = stamped.record
+            assert isinstance(record, Offered)
+            seqs = [event.seq for event in record.events]
+            begins = [place for place, seq in enumerate(seqs) if not place or seq != seqs[place - 1] + 1]
+            for begin, end in pairwise([*begins, len(seqs)]):
+                yield OfferedSpan(stamped.at, record.source, seqs[begin], end - begin)
 
     @property
     def drained(self) -> bool:

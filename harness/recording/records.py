@@ -7,7 +7,7 @@ it made them; that order is what re-execution follows.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -305,6 +305,17 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 
     at: int
     record: Record
+
+
+class OfferedSpan(NamedTuple):
+    """Events that a source offered in one record, and whose numbers follow one another."""
+
+    at: int
+    """In microseconds."""
+    source: str
+    first: int
+    """The number of the first."""
+    length: int
 
 
 def no_such_record(stamped: Stamped, error: Exception) -> InvalidOperator:

@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from ..core.errors import DamagedHistory
 from ..core.events import PLAIN, Event
 from .arrow_columns import number_column, numbers_in, text_column
-from .records import Delivered, Offered, Record, Stamped
+from .records import Delivered, Offered, OfferedSpan, Record, Stamped
 from .streamed import StreamedRecords
 
 _ROWS = 16_384
 """Read at a time."""
+_OF_OFFERED = ("n", "at", "source", "seq")
+"""Columns that say who offered how many, and of which numbers."""
 _decode_step = msgspec.json.Decoder(Record).decode
 _encode = msgspec.json.Encoder().encode
 _LONG = re.compile(r"\d{19}")
@@ -190,28 +192,30 @@ class SealedRecords(StreamedRecords):
                 latest = int(numbers[-1])
                 yield _delivered_columns(batch, numbers)
 
-    def offered(self) -> Iterator[tuple[int, str, int]]:
+    def offered(self) -> Iterator[OfferedSpan]:
         """When, by which source and how many events were offered, without what these are. Raises DamagedHistory as `of`
         does."""
-        latest: tuple[int, int, str, int] | None = None
-        """The last record of what was read, with its place: more of it may come."""
+        latest: tuple[int, OfferedSpan] | None = None
+        """The last of what was read, with the place of its record: more of it may come."""
         with self._readable():
-            for batch in self._file("offered").iter_batches(_ROWS, columns=["n", "at", "source"], use_threads=False):
+            for batch in self._file("offered").iter_batches(_ROWS, columns=list(_OF_OFFERED), use_threads=False):
                 _check_whole(batch.columns)
-                numbers = numbers_in(batch.column(0))
-                _check_alike(numbers, batch.columns[1:])
-                first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+                numbers, seqs = numbers_in(batch.column(0)), numbers_in(batch.column(3))
+                _check_alike(numbers, batch.columns[1:3])
+                goes_on = (np.diff(numbers) == 0) & (np.diff(seqs) == 1)
+                first = np.append(0, np.flatnonzero(~goes_on) + 1)
                 times, sources = numbers_in(batch.column(1))[first].tolist(), _coded(batch.column(2)).listed(first)
                 counts = np.diff(first, append=len(numbers)).tolist()
-                for n, at, source, count in zip(numbers[first].tolist(), times, sources, counts, strict=True):
-                    if latest is not None and latest[0] == n:
-                        latest = (*latest[:3], latest[3] + count)
-                        continue
+                spans = map(OfferedSpan, times, sources, seqs[first].tolist(), counts)
+                for n, span in zip(numbers[first].tolist(), spans, strict=True):
                     if latest is not None:
-                        yield latest[1:]
-                    latest = n, at, source, count
+                        if latest[0] == n and span.first == latest[1].first + latest[1].length:
+                            latest = n, latest[1]._replace(length=latest[1].length + span.length)
+                            continue
+                        yield latest[1]
+                    latest = n, span
             if latest is not None:
-                yield latest[1:]
+                yield latest[1]
 
     def _in_order(self, found: Iterable[Numbered]) -> Iterator[Stamped]:
         """Raises DamagedHistory for tables that hold something else than records, or not in their order."""

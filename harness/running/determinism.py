@@ -13,7 +13,8 @@ channels one after the other:
 - here, twice with the same operators: one may know an input again that it was given before, as where it is replayed.
 
 Every output and every state in the end has to be the same, and every event that an operator was given has to be as it
-was: whoever sent it may send it again. What needs more of the input than that to show is not found.
+was: whoever sent it may send it again. A scenario that is made anew has to draw the same input. What needs more of the
+input than that to show is not found.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import pickle
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from random import Random
 from typing import Any
 
@@ -36,6 +37,7 @@ from ..core.other_processes import UNREADABLE, FreshProcess, begin
 from ..core.slice_names import operator_of
 from ..core.topology import Role, Topology
 from ..core.unchanged import Unchanged
+from ..core.workload import Workload
 from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
 from ..recording.records import Offered
@@ -91,6 +93,16 @@ class _Task(msgspec.Struct, frozen=True, array_like=True):
     again: bool
     """For the second time in that process, with operators that change places."""
     offered: dict[str, list[Event]]
+    sizes: dict[str, Any]
+    """Of the workload that was fed, where the scenario made anew is to draw it again; else empty."""
+
+
+class _Came(msgspec.Struct, frozen=True, array_like=True):
+    """What came of that."""
+
+    executed: ExecutedSlices
+    drawn: str = ""
+    """How the workload draws otherwise there; empty where it does not."""
 
 
 def beginning(history: History, sources: Collection[str]) -> dict[str, list[Event]]:
@@ -107,32 +119,37 @@ def beginning(history: History, sources: Collection[str]) -> dict[str, list[Even
     return offered
 
 
-def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
+def examine(
+    topology: Topology, offered: Mapping[str, Sequence[Event]], origin: str = "", fed: Workload | None = None
+) -> Determinism:
     """Execute the operators on the beginning of an input, and compare. `origin` is the scenario's, where another
-    process can make it anew by that."""
+    process can make it anew by that; then the workload that was fed has to draw the same there, too."""
     beginnings = {source: list(events[:EVENTS]) for source, events in offered.items()}
     try:
         body = _pickled(topology)
     except Exception as error:
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
         return Determinism(_differing(topology, beginnings, _executed_here(topology, beginnings)), why)
-    tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
+    sizes = {} if fed is None else fed.sizes
+    tasks = (_Task(body, "", False, beginnings, {}), _Task(body, origin, True, beginnings, sizes))
     others = [begin(execute_again, HASH_SEEDS[0]), begin(execute_again, HASH_SEEDS[1], {"TZ": ELSEWHERE})]
     try:
         for process, task in zip(others, tasks, strict=True):
             process.tell(msgspec.msgpack.encode(task))
         here = _executed_here(topology.apart(), beginnings)
-        found, failures = [], []
+        found, failures, drawn = [], [], ""
         for process in others:
             came = _result(process)
             if isinstance(came, str):
                 failures.append(came)
             else:
-                found.append(came)
+                found.append(came.executed)
+                drawn = drawn or came.drawn
     finally:
         for process in others:
             process.end()
-    return Determinism(_differing(topology, beginnings, [*found, *here]), failures[0] if failures else "")
+    differs = drawn or _differing(topology, beginnings, [*found, *here])
+    return Determinism(differs, failures[0] if failures else "")
 
 
 def examine_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> str:
@@ -335,45 +352,61 @@ def _pickled(topology: Topology) -> bytes:
     return with_code(topology, modules_only_here())
 
 
-def _result(process: FreshProcess) -> ExecutedSlices | str:
+def _result(process: FreshProcess) -> _Came | str:
     """What another process has found, or why it has found nothing."""
     said, failure = process.said()
     if failure:
         return failure
     try:
-        return msgspec.msgpack.decode(said, type=ExecutedSlices | str)
+        return msgspec.msgpack.decode(said, type=_Came | str)
     except msgspec.MsgspecError:
         return UNREADABLE
 
 
-def _execute_task(task: _Task) -> ExecutedSlices:
-    body = task.topology
+def _execute_task(task: _Task) -> _Came:
+    body, drawn = task.topology, ""
     # A scenario that no other process can make is copied.
     with suppress(Exception):
-        body = _made_by(task.origin) if task.origin else body
+        if task.origin:
+            topology, workload = _made_by(task.origin)
+            body = _pickled(topology)
+            drawn = _drawn_otherwise(replace(workload, **task.sizes), task.offered) if task.sizes else ""
 
     def anew() -> Topology:
         topology: Topology = pickle.loads(body)
         return topology
 
     once = execute_slices(anew(), task.offered)
-    return execute_slices(anew(), task.offered, anew) if task.again else once
+    return _Came(execute_slices(anew(), task.offered, anew) if task.again else once, drawn)
 
 
-def _made_by(origin: str) -> bytes:
+def _drawn_otherwise(workload: Workload, offered: Mapping[str, Sequence[Event]]) -> str:
+    for source, events in offered.items():
+        drawn = islice(chain.from_iterable(workload.batches(source)), len(events))
+        for event, other in zip(events, drawn, strict=True):
+            first, second = (event.key, event.value), (other.key, other.value)
+            if _encode(first) != _encode(second):
+                return (
+                    f"workload {workload.name!r} does not draw the same in another process: event {event.seq:,} of "
+                    f"{source} was {first!r}, and {second!r} there"
+                )
+    return ""
+
+
+def _made_by(origin: str) -> tuple[Topology, Workload]:
     # Not above: the registry imports this room.
     from ..contracts.registry import Registry
     from ..contracts.subject import SchemeSubject
 
-    subject = Registry().scenario(origin).scenario.subject
-    assert isinstance(subject, SchemeSubject)
-    return _pickled(subject.topology)
+    scenario = Registry().scenario(origin).scenario
+    assert isinstance(scenario.subject, SchemeSubject)
+    return scenario.subject.topology, scenario.workload
 
 
 def execute_again(told: bytes) -> bytes:
     """In another process: execute what it was told."""
     try:
-        found: ExecutedSlices | str = _execute_task(msgspec.msgpack.decode(told, type=_Task))
+        found: _Came | str = _execute_task(msgspec.msgpack.decode(told, type=_Task))
     except Exception as error:
         found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
     return msgspec.msgpack.encode(found)

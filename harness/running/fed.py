@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..core.errors import DamagedHistory, InvalidScenario, ScenarioChanged
 from ..core.events import Event
-from ..core.workload import Workload
+from ..core.workload import SIZES, Workload
 from ..judging.exactness import same_events
 from ..recording.folder import Description
 from ..recording.history import History
@@ -18,13 +18,11 @@ from ..recording.records import Offered
 
 _COMPARED: Final = 500_000
 """Events, of an input that is drawn to be compared; of a longer one, their number is."""
-_SIZES: Final = ("events", "batch", "seed", "rate", "spacing", "tick")
-"""What may be other than the scenario has it: a run can be of fewer events, or at another pace."""
 
 
-def check_fed(path: Path, description: Description, workload: Workload, history: History) -> None:
-    """Raises DamagedHistory where sources offered anything else, or sooner than they could, and ScenarioChanged where
-    the scenario has another workload by now."""
+def check_fed(path: Path, description: Description, workload: Workload, history: History) -> Workload:
+    """The workload in the sizes in which it was fed. Raises DamagedHistory where sources offered anything else, or
+    sooner than they could, and ScenarioChanged where the scenario has another workload by now."""
     said = description.workload
     if said.get("name") != workload.name:
         raise ScenarioChanged(
@@ -34,7 +32,7 @@ def check_fed(path: Path, description: Description, workload: Workload, history:
     counts: dict[str, int] = {}
     times: dict[str, list[tuple[int, int]]] = {}
     """When how many events of a source had been offered before."""
-    for at, source, count in history.offered():
+    for at, source, _, count in history.offered():
         so_far = counts.get(source, 0)
         times.setdefault(source, []).append((at, so_far))
         counts[source] = so_far + count
@@ -50,6 +48,7 @@ def check_fed(path: Path, description: Description, workload: Workload, history:
             raise _other(path, f"{source} offered sooner than it could: a batch every {every:,} µs")
         if source in offered and not same_events(offered[source], _drawn(fed, source, given)):
             raise _other(path, f"{source} offered what its workload, {fed.name}, does not draw from seed {fed.seed}")
+    return fed
 
 
 def _offered(history: History) -> dict[str, list[Event]]:
@@ -66,7 +65,7 @@ def _drawn(fed: Workload, source: str, count: int) -> list[Event]:
 def _as_said(path: Path, said: Mapping[str, Any], workload: Workload, offered: int) -> Workload:
     """The workload in the sizes that are on record. Raises DamagedHistory."""
     try:
-        fed = replace(workload, **{name: said[name] for name in _SIZES})
+        fed = replace(workload, **{name: said[name] for name in SIZES})
     except (InvalidScenario, KeyError, TypeError) as error:
         raise DamagedHistory(f"{path / 'scenario.json'} does not describe its workload: {error}") from error
     if fed.events > max(workload.events, offered):

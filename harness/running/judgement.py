@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -105,9 +106,12 @@ def _judge(
 
 
 def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
-    """Whether the operators of a scenario give the same every time. `origin` is what makes the scenario anew."""
+    """Whether the operators of a scenario give the same every time, and its workload. `origin` is what makes the
+    scenario anew."""
     subject = scenario.subject
-    return examine(subject.topology, offered, origin) if isinstance(subject, SchemeSubject) else Determinism()
+    if not isinstance(subject, SchemeSubject):
+        return Determinism()
+    return examine(subject.topology, offered, origin, scenario.workload)
 
 
 def require_repeatable(scenario: Scenario) -> None:
@@ -161,23 +165,27 @@ def _as_far_as_repeated(judgement: Judgement, differs: str) -> Judgement:
 
 def _as_far_as_forgotten(judgement: Judgement, history: History) -> Judgement:
     """Nothing holds of a subject that remembers what a crash would have taken from it."""
-    entry = next((entry for entry in history.timeline if isinstance(entry, Remembered)), None)
+    entry = remembered_in(history)
     if entry is None:
         return judgement
     judgement = replace(judgement, not_looked_at=entry.not_looked_at)
-    if not entry.what:
-        return judgement
+    return _as_far_as_known(judgement, partial(unless_remembered, entry)) if entry.what else judgement
+
+
+def remembered_in(history: History) -> Remembered | None:
+    """What of a run says that its subject may remember what a crash would have taken from it."""
+    return next((entry for entry in history.timeline if isinstance(entry, Remembered)), None)
+
+
+def unless_remembered(entry: Remembered, verdict: Verdict) -> Verdict:
+    """A verdict on such a run."""
+    if not entry.what or verdict.status is not Status.HOLDS:
+        return verdict
     reason = Reason(
         Why.REMEMBERED,
         f"{entry.what}. Keep it in states, or in attributes of a mechanism's AtWork, or run it on a real cluster",
     )
-
-    def known(verdict: Verdict) -> Verdict:
-        if verdict.status is not Status.HOLDS:
-            return verdict
-        return unknown(verdict.guarantee, verdict.observables, reason)
-
-    return _as_far_as_known(judgement, known)
+    return unknown(verdict.guarantee, verdict.observables, reason)
 
 
 def _as_far_as_known(judgement: Judgement, known: Callable[[Verdict], Verdict]) -> Judgement:
@@ -315,11 +323,12 @@ def judge_folder(
             f"{description.subject}; check out the version that was run"
         )
     history = read_history(path)
-    check_fed(path, description, scenario.workload, history)
+    fed = check_fed(path, description, scenario.workload, history)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     try:
         scenario = replace(
             scenario,
+            workload=fed,
             claims=[one.as_guarantee() for one in description.claims],
             breaks=[one.as_guarantee() for one in description.breaks],
             minimal=description.minimal,

@@ -57,7 +57,7 @@ def why_not_repeated(
 
 
 def _length(history: History) -> int:
-    return sum(count for _, _, count in history.offered())
+    return sum(span.length for span in history.offered())
 
 
 class _Compared:

@@ -202,15 +202,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
 
 
 def _of_workload(workload: Workload) -> dict[str, Any]:
-    return {
-        "name": workload.name,
-        "events": workload.events,
-        "batch": workload.batch,
-        "seed": workload.seed,
-        "rate": workload.rate,
-        "spacing": dict(workload.spacing),
-        "tick": workload.tick,
-    }
+    return {"name": workload.name, **workload.sizes}
 
 
 def _hash_seed() -> str:

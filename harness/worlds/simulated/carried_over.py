@@ -28,7 +28,7 @@ from ...core.other_processes import LIMIT_SECONDS, UNREADABLE, FreshProcess, beg
 from ...core.quantities import Duration
 from ...recording.recorder import MemoryRecorder
 from .deployment import SimulatedDeployment
-from .kept_files import KeptFiles
+from .kept_files import KeptFiles, listening, together
 
 _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType, BuiltinFunctionType)
 """What needs no name: it is what it is, or has one already."""
@@ -39,11 +39,8 @@ class WorldsArrived(msgspec.Struct, frozen=True, array_like=True):
 
     digests: list[str]
     """Of the history of each."""
-    kept: tuple[str, ...]
-    """Where something was written that can have been read again, other than in the world: files, and what is like
-    them."""
-    written: tuple[str, ...]
-    """Files that were written, and not opened to be read."""
+    files: KeptFiles
+    """What they have done to files, all of them together."""
     failure: str = ""
     """Why they did not come to their ends; empty when they did."""
 
@@ -91,13 +88,13 @@ class OtherProcess:
     def arrived(self) -> WorldsArrived:
         """What all of them came to there."""
         if self.failure or self._process is None:
-            return WorldsArrived([], (), (), self.failure)
+            return WorldsArrived([], KeptFiles(), self.failure)
         self._process.tell(msgspec.msgpack.encode(_Task(self._carrier.subject, self._worlds)))
         said, failure = self._process.said()
         try:
             return msgspec.msgpack.decode(said, type=WorldsArrived)
         except msgspec.MsgspecError:
-            return WorldsArrived([], (), (), failure or UNREADABLE)
+            return WorldsArrived([], KeptFiles(), failure or UNREADABLE)
 
 
 class _Carried(NamedTuple):
@@ -184,8 +181,7 @@ def go_on_here(told: bytes) -> bytes:
     return msgspec.msgpack.encode(
         WorldsArrived(
             [one.digest for one in found if not one.failure],
-            tuple(dict.fromkeys(what for one in found for what in one.kept)),
-            tuple(dict.fromkeys(what for one in found for what in one.written)),
+            together(one.files for one in found),
             next((one.failure for one in found if one.failure), ""),
         )
     )
@@ -195,8 +191,7 @@ class _One(msgspec.Struct, frozen=True, array_like=True):
     """What came of one world."""
 
     digest: str = ""
-    kept: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
+    files: KeptFiles = KeptFiles()
     failure: str = ""
 
 
@@ -222,11 +217,11 @@ def _apart(work: Callable[[], _One]) -> _One:
 def _one(subject: bytes, body: bytes) -> _One:
     try:
         carried = _loaded(subject, body)
-        files = KeptFiles()
-        digest = carried.go_on()
+        with listening() as listener:
+            digest = carried.go_on()
     except Exception as error:
         return _One(failure=described_error(error))
-    return _One(digest, files.kept, files.written)
+    return _One(digest, listener.heard)
 
 
 def _loaded(subject: bytes, body: bytes) -> _Carried:

@@ -13,7 +13,8 @@ from ...core.places import Places
 from ...core.quantities import Duration
 from ...core.schedule import Fault
 from ...protocol.controller import Strike
-from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
+from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp
+from ...recording.recorder import Recorder
 from .disk import Disks, FailingDisk, SlowedDisk
 from .event_queue import EventQueue
 from .network import Direction as Connection
@@ -81,7 +82,7 @@ class Injector:
         world: Victims,
         kinds: Mapping[str, FaultKind],
         event_queue: EventQueue,
-        log: Callable[[TimelineEntry], None],
+        recorder: Recorder,
         stamp: Callable[[], Stamp],
         places: Places,
         seed: int,
@@ -91,7 +92,8 @@ class Injector:
         self._seed = seed
         self._kinds = kinds
         self._event_queue = event_queue
-        self._log = log
+        self._recorder = recorder
+        # Not its `log` by itself: one that is carried to another process is the recorder that it passes on to.
         self._stamp = stamp
         self._in_force: dict[int, tuple[Strike, list[tuple[str, _Heal]]]] = {}
 
@@ -102,7 +104,7 @@ class Injector:
         address = None if strike.address is None else str(strike.address)
         for bite in self._kinds[fault.kind].inflict(machines, fault):
             under_way = machines.under_way.get(bite.node or "", ())
-            self._log(FaultStruck(self._stamp(), number, str(fault), address, bite, under_way=under_way))
+            self._recorder.log(FaultStruck(self._stamp(), number, str(fault), address, bite, under_way=under_way))
         if machines.lasting:
             self._in_force[number] = strike, machines.lasting
             if fault.duration is not None:
@@ -120,7 +122,7 @@ class Injector:
         for target, heal in lasting:
             assert strike is not None
             proof = heal()
-            self._log(FaultHealed(self._stamp(), number, str(strike.fault), target, proof))
+            self._recorder.log(FaultHealed(self._stamp(), number, str(strike.fault), target, proof))
 
     def heal_all(self) -> bool:
         """The end of the run has come for all that is in force. Returns whether anything was."""

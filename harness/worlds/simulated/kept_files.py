@@ -1,15 +1,19 @@
 """What code keeps in files, in processes and behind connections, where no crash of a simulated node takes it.
 
 Python tells of them (`sys.addaudithook`); what a library does in C without Python it does not, nor who asks whether a
-file is there. A hook cannot be taken away again: this is for processes that end.
+file is there. A hook cannot be taken away again: there is one a process, which passes nothing on while nobody listens.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, Final
+
+import msgspec
 
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 _WRITES: Final = os.O_WRONLY | os.O_RDWR
@@ -17,32 +21,58 @@ _NEW: Final = os.O_TRUNC | os.O_EXCL | getattr(os, "O_TMPFILE", 0)
 """What is opened so holds nothing yet."""
 
 
-class KeptFiles:
-    """Listens from when it is made."""
+class KeptFiles(msgspec.Struct, frozen=True, array_like=True):
+    """What was heard of files, and of what is like them."""
 
-    def __init__(self) -> None:
-        self._written: dict[str, None] = {}
-        self._read: set[str] = set()
-        self._updated: dict[str, None] = {}
-        self._others: dict[str, None] = {}
-        sys.addaudithook(self._hear)
+    opened_to_write: tuple[str, ...] = ()
+    opened_to_read: tuple[str, ...] = ()
+    """Folders that were listed, too."""
+    updated: tuple[str, ...] = ()
+    """Files that were opened for both, with what they held."""
+    others: tuple[str, ...] = ()
+    """Databases, connections and processes, in words."""
 
     @property
     def kept(self) -> tuple[str, ...]:
         """What was written and can have been read again."""
-        again = [path for path in self._written if path in self._read or os.path.dirname(path) in self._read]
-        files = (f"the file {path}" for path in dict.fromkeys([*self._updated, *again]))
-        return (*files, *self._others)
+        read = set(self.opened_to_read)
+        again = [path for path in self.opened_to_write if path in read or os.path.dirname(path) in read]
+        files = (f"the file {path}" for path in dict.fromkeys([*self.updated, *again]))
+        return (*files, *self.others)
 
     @property
     def written(self) -> tuple[str, ...]:
         """Files that were written, and opened by nobody to be read."""
         kept = set(self.kept)
-        return tuple(path for path in self._written if f"the file {path}" not in kept)
+        return tuple(path for path in self.opened_to_write if f"the file {path}" not in kept)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+
+def together(several: Iterable[KeptFiles]) -> KeptFiles:
+    """What was heard of several runs: what one has written another may have read."""
+    heard: list[dict[str, None]] = [{} for _ in KeptFiles.__struct_fields__]
+    for one in several:
+        for known, field in zip(heard, KeptFiles.__struct_fields__, strict=True):
+            known.update(dict.fromkeys(getattr(one, field)))
+    return KeptFiles(*map(tuple, heard))
+
+
+class FileListener:
+    """Hears what is done to files, by the thread that has made it."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+        self._written: dict[str, None] = {}
+        self._read: dict[str, None] = {}
+        self._updated: dict[str, None] = {}
+        self._others: dict[str, None] = {}
+
+    @property
+    def heard(self) -> KeptFiles:
+        return KeptFiles(tuple(self._written), tuple(self._read), tuple(self._updated), tuple(self._others))
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         listens = _LISTENERS.get(event)
-        if listens is not None:
+        if listens is not None and get_ident() == self._thread:
             listens(self, arguments)
 
     def _opened(self, arguments: tuple[Any, ...]) -> None:
@@ -50,7 +80,7 @@ class KeptFiles:
         if not path:
             return
         if not flags & _WRITES:
-            self._read.add(path)
+            self._read[path] = None
             return
         self._written[path] = None
         if flags & os.O_RDWR and not flags & _NEW:
@@ -63,7 +93,7 @@ class KeptFiles:
 
     def _listed(self, arguments: tuple[Any, ...]) -> None:
         if path := _path(arguments[0] or "."):
-            self._read.add(path)
+            self._read[path] = None
 
     def _database(self, arguments: tuple[Any, ...]) -> None:
         named = arguments[0] if isinstance(arguments[0], str) else os.fsdecode(arguments[0])
@@ -77,21 +107,46 @@ class KeptFiles:
         self._others["a process of its own"] = None
 
 
-_LISTENERS: Final[dict[str, Callable[[KeptFiles, tuple[Any, ...]], None]]] = {
-    "open": KeptFiles._opened,
-    "os.rename": KeptFiles._moved,
-    "os.link": KeptFiles._moved,
-    "os.symlink": KeptFiles._moved,
-    "os.mkdir": lambda kept, arguments: kept._moved(arguments[:1]),
-    "os.listdir": KeptFiles._listed,
-    "os.scandir": KeptFiles._listed,
-    "sqlite3.connect": KeptFiles._database,
-    "socket.connect": KeptFiles._connected,
-    "socket.sendto": KeptFiles._connected,
+_LISTENERS: Final[dict[str, Callable[[FileListener, tuple[Any, ...]], None]]] = {
+    "open": FileListener._opened,
+    "os.rename": FileListener._moved,
+    "os.link": FileListener._moved,
+    "os.symlink": FileListener._moved,
     **dict.fromkeys(
-        ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"), KeptFiles._started
+        ("os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.utime", "os.chmod", "os.setxattr"),
+        lambda listener, arguments: listener._moved(arguments[:1]),
+    ),
+    "os.listdir": FileListener._listed,
+    "os.scandir": FileListener._listed,
+    "sqlite3.connect": FileListener._database,
+    "socket.connect": FileListener._connected,
+    "socket.sendto": FileListener._connected,
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"), FileListener._started
     ),
 }
+
+_listening: list[FileListener] = []
+_hooked: list[Callable[..., None]] = []
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    for listener in _listening:
+        listener.hear(event, arguments)
+
+
+@contextmanager
+def listening() -> Iterator[FileListener]:
+    """Hear what is done to files meanwhile."""
+    if not _hooked:
+        _hooked.append(_hear)
+        sys.addaudithook(_hear)
+    listener = FileListener()
+    _listening.append(listener)
+    try:
+        yield listener
+    finally:
+        _listening.remove(listener)
 
 
 def _path(given: Any) -> str:

@@ -18,6 +18,7 @@ from ...contracts.subject import SchemeSubject
 from ...recording.recorder import MemoryRecorder
 from .carried_over import OtherProcess, WorldsArrived
 from .deployment import SimulatedDeployment
+from .kept_files import KeptFiles
 
 NAMED: Final = 5
 """Of what is found, so much is named."""
@@ -35,11 +36,15 @@ def find_remembered(
     steps = sorted(set(crashes))
     carried = set(steps[:: -(-len(steps) // _CRASHES)])
     recorder = MemoryRecorder()
-    digests: list[str] = []
+    digests: list[str | None] = []
     with OtherProcess(subject) as other:
         with simulate(replace(run, recorder=recorder, show=lambda live: None)) as world:
             world.prepare()
             world.start()
+            # What was written before a crash is heard of there. Nobody puts back what a crash takes, so that it may
+            # come to something else.
+            other.carry(world, recorder, run.scenario.deadline)
+            digests.append(None)
             for step, following in zip(steps, [*steps[1:], None], strict=True):
                 world.run_to(step)
                 upto = None if following is None else following - 1
@@ -56,14 +61,26 @@ def find_remembered(
     return remembered(arrived, digests), not_looked_at(arrived)
 
 
-def remembered(arrived: WorldsArrived, digests: Sequence[str]) -> str:
+def remembered(arrived: WorldsArrived, digests: Sequence[str | None]) -> str:
     """How worlds that were carried over show that something is remembered outside of them; empty where none does.
-    `digests` are what they came to here."""
-    if arrived.kept:
-        return f"it writes what it can read again ({', '.join(arrived.kept[:NAMED])})"
-    if any(one != another for one, another in zip(arrived.digests, digests, strict=False)):
+    `digests` are what they came to here; None where nobody has to come to the same."""
+    if why := reread(arrived.files):
+        return why
+    if any(another is not None and one != another for one, another in zip(arrived.digests, digests, strict=False)):
         return "where it goes on in another process, it comes to something else"
     return ""
+
+
+def reread(files: KeptFiles) -> str:
+    """How what was done to files shows that; empty where it does not."""
+    return f"it writes what it can read again ({', '.join(files.kept[:NAMED])})" if files.kept else ""
+
+
+def left_in(files: KeptFiles) -> str:
+    """What was done to files, and nobody knows what becomes of that; empty where nothing was."""
+    if not files.written:
+        return ""
+    return f"what becomes of the files that it writes, which no crash takes: {', '.join(files.written[:NAMED])}"
 
 
 def not_looked_at(arrived: WorldsArrived) -> str:
@@ -73,6 +90,4 @@ def not_looked_at(arrived: WorldsArrived) -> str:
             "whether anything survives a crash in objects that are not written in Python, or in files: its worlds "
             f"cannot go on in another process ({arrived.failure})"
         )
-    if arrived.written:
-        return f"what becomes of the files that it writes, which no crash takes: {', '.join(arrived.written[:NAMED])}"
-    return ""
+    return left_in(arrived.files)

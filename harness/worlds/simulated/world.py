@@ -180,7 +180,7 @@ class SimulatedWorld:
         ] + [spec.slice_id for spec in coordinators]
         self.progress = Progress(specs)
         places = numbered_workers(options.nodes)
-        self._injector = Injector(self, kinds, self._event_queue, recorder.log, self.stamp, places, seed)
+        self._injector = Injector(self, kinds, self._event_queue, recorder, self.stamp, places, seed)
 
     # Running
 

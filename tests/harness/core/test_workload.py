@@ -1,7 +1,8 @@
 """Every source gets events of its own, the same whenever they are asked for."""
 
 from collections.abc import Iterator
-from random import Random
+from itertools import count
+from random import Random, random
 
 import pytest
 from hypothesis import given
@@ -86,3 +87,15 @@ def test_what_is_no_text_is_refused(drawn: tuple[str, object]) -> None:
     workload = Workload("half characters", 4, 2, lambda count, seed: (drawn for _ in range(count)))
     with pytest.raises(InvalidScenario, match="cannot be drawn: UnicodeEncodeError"):
         workload.check()
+
+
+def test_what_is_drawn_otherwise_each_time_is_refused() -> None:
+    told, given = count(), iter([("k", 1)] * 4)
+    again = "does not draw the same every time: event 1 was \\('k', 0\\), and \\('k', 4\\) another time"
+    with pytest.raises(InvalidScenario, match=again):
+        Workload("counted", 4, 2, lambda events, seed: (("k", next(told)) for _ in range(events))).check()
+    with pytest.raises(InvalidScenario, match="it drew 4 events, and 0 another time"):
+        Workload("given once", 4, 2, lambda events, seed: given).check()
+    with pytest.raises(InvalidScenario, match="'by chance' does not draw the same every time"):
+        Workload("by chance", 9, 2, lambda events, seed: (("k", random()) for _ in range(events))).check()
+    Workload("no numbers", 4, 2, lambda events, seed: iter([("k", float("nan"))] * events)).check()

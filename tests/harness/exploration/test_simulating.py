@@ -4,10 +4,12 @@ their states, nor by what survives a crash in the simulator alone."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import remembering
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
@@ -16,6 +18,7 @@ from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.exploration.simulating import largest_error, simulate
 from streamproof.harness.protocol.channels import InputChannel
@@ -197,3 +200,26 @@ def test_a_crash_takes_what_is_kept_in_variables() -> None:
     setup = replace(operators, mechanisms=(Outside(), *operators.mechanisms))
     subject = replace(base, setups={**base.setups, Role.OPERATOR: setup})
     assert [simulate(crashed(subject)).holds for _ in range(2)] == [True, True]
+
+
+def test_nothing_holds_of_who_writes_what_it_can_read_again_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def of(mechanism: Mechanism) -> Scenario:
+        subject = passive_replication(trace(), checkpoint_every=events(20))
+        own = subject.setups[Role.OPERATOR]
+        setups = {**subject.setups, Role.OPERATOR: replace(own, mechanisms=(mechanism, *own.mechanisms))}
+        return Scenario(replace(subject, setups=setups), numbered(events=60))
+
+    struck = [crash("trace-0").after(events(10))]
+    found = simulate(of(remembering.ReadingLater("some")), struck)
+    (verdict,) = found.verdicts
+    assert verdict.why is Why.REMEMBERED
+    assert f"(the file {tmp_path / 'some'})" in verdict.reason
+    found = simulate(of(remembering.ReadingLater("mark", marks=True)), struck)
+    assert found.holds
+    assert str(tmp_path / "mark") in repr(found)
+    assert simulate(of(remembering.ReadingLater("some")), []).holds, "nobody was crashed"
+    assert simulate(of(remembering.Noting()), struck).not_looked_at == ""

@@ -731,6 +731,27 @@ def test_what_did_not_come_to_a_slice_is_on_record_by_nobody_s_word(record: Reco
         ran(made_of(Wrong(Forges)))
 
 
+@pytest.mark.parametrize("way", ["emptied", "cut", "another in its place"])
+def test_no_mechanism_takes_back_what_its_slice_puts_on_record(way: str) -> None:
+    """With the effects, nothing would be left that tells of it."""
+
+    class TakesBack(AtWork):
+        def handled(self) -> None:
+            machine: Any = self.machine
+            if machine.spec.slice_id != "relay-0" or machine.taken < 20:
+                return
+            if way == "emptied":
+                machine.own.clear()
+            elif way == "cut":
+                machine.own[:] = []
+            else:
+                machine.own = []
+            machine.effects.clear()
+
+    with pytest.raises(InvalidScheme, match=r"relay-0(, made of .*, failed:| was to do )"):
+        ran(made_of(Wrong(TakesBack)))
+
+
 def test_what_a_log_of_inputs_made_durable_is_no_checkpoint() -> None:
     class Logs(AtWork):
         def took(self, *given: Any) -> None:

@@ -180,6 +180,14 @@ ALTERED: dict[str, tuple[Callable[[Path], None], str]] = {
         of_scenario(lambda said: said["cluster"].update(cluster="embedded")),
         "it ran on no simulated cluster",
     ),
+    "a source offers a number twice": (
+        of_table("offered", lambda rows: [*rows[:5], {**rows[5], "seq": 5}, *rows[6:]]),
+        "source-0 offers event 5, where 6 was due",
+    ),
+    "a source's numbers do not rise": (
+        of_table("offered", lambda rows: [{**row, "seq": 201 - row["seq"]} for row in rows]),
+        "source-0 offers event 200, where 1 was due",
+    ),
     "no checkpoint was taken": (without("checkpoint-taken"), "became durable, and was not taken"),
     "nobody came to the end": (without("ended"), "nobody had come to the end of it"),
 }

@@ -304,7 +304,8 @@ def test_a_class_of_a_function_goes_along() -> None:
 
 SCENARIO = """
 import random
-from streamproof import Operator, Scenario, Stage, Topology, events, exactly_once, at_least_once
+from dataclasses import replace
+from streamproof import Operator, Scenario, Stage, Topology, Workload, events, exactly_once, at_least_once
 from streamproof.harness.core.topology import Edge
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words
@@ -347,6 +348,11 @@ def iterates():
 
 def salted():
     return of(Salted())
+
+def from_a_set():
+    names = {f"name {number}" for number in range(60)}
+    drawn = Workload("from-a-set", 60, 10, lambda count, seed: ((name, 1) for name in names))
+    return replace(of(Honest()), workload=drawn)
 """
 
 
@@ -370,6 +376,19 @@ def test_a_run_of_such_an_operator_is_unknown_now_and_when_it_is_judged_again(
             assert said == {Status.UNKNOWN}
             assert all(f"operator 'count' ({name.title()})" in verdict.reason for verdict in judgement.verdicts)
             assert judgement.strongest == ()
+
+
+def test_a_run_is_unknown_of_a_workload_that_draws_in_the_order_of_hashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made_from_a_set.py").write_text(SCENARIO)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry()
+    named = registry.scenario("made_from_a_set:from_a_set")
+    judgement = run_named(named, SimulatedCluster(), registry, seed=1, folder=tmp_path / "run").judgement
+    assert {verdict.status for verdict in judgement.verdicts} == {Status.UNKNOWN}
+    said = "workload 'from-a-set' does not draw the same in another process: event 1 of source-0 was"
+    assert all(said in verdict.reason for verdict in judgement.verdicts)
 
 
 def test_so_is_one_whose_scenario_no_other_process_can_make(tmp_path: Path) -> None:

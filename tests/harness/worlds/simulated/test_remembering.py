@@ -48,6 +48,16 @@ def test_nothing_holds_of_who_writes_what_it_can_read_again_after_a_crash(tmp_pa
     assert again.verdicts == judgement.verdicts
 
 
+def test_what_is_written_before_a_crash_alone_is_found(tmp_path: Path) -> None:
+    _, judgement = run(with_mechanism(remembering.ReadingLater(str(tmp_path / "some"))))
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.REMEMBERED)
+    assert f"(the file {tmp_path / 'some'})" in verdict.reason
+    _, judgement = run(with_mechanism(remembering.ReadingLater(str(tmp_path / "mark"), marks=True)))
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert str(tmp_path / "mark") in judgement.not_looked_at
+
+
 def test_who_is_not_crashed_may_remember(tmp_path: Path) -> None:
     scenario = replace(with_mechanism(remembering.Rereading(str(tmp_path / "count"))), faults=())
     history, judgement = run(scenario)
