@@ -9,11 +9,14 @@ from functools import lru_cache
 from itertools import chain, islice, repeat
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from .errors import InvalidScenario, UnknownName, UsersCodeFailed
 from .events import Event, Value, recordable
 from .proper import proper
 from .unchanged import Unchanged
 
+_encode = msgspec.msgpack.Encoder().encode
 _DRAWN_AGAIN: Final = 10_000
 """Events of a source that are drawn a second time, to see whether they are the same."""
 DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
