@@ -125,7 +125,7 @@ def test_a_checkpoint_that_is_synced_loses_nothing(tmp_path: Path) -> None:
 
 def test_two_recovery_workers_find_each_others_losses_though_their_files_are_called_differently(tmp_path: Path) -> None:
     workers, attempts = zip(*(lived(tmp_path / uuid, uuid) for uuid in UUIDS), strict=True)
-    profile = Profile(tuple(attempts[0].passed), {0: ("first",)}, False, False)
+    profile = Profile(tuple(attempts[0].passed), {0: ("first",)}, False, False, False)
     losses = plan_losses(profile, workers, attempts, [EXT4, SYNCED, exactly_once()], True)
     other = AttemptStates(losses.attempts[1])
     assert losses.waiting
@@ -136,7 +136,7 @@ def test_two_recovery_workers_find_each_others_losses_though_their_files_are_cal
 
 def test_they_are_planned_where_something_is_made_to_count_and_a_sinks_contents_come_first(tmp_path: Path) -> None:
     worker, attempt = lived(tmp_path, UUIDS[0])
-    profile = Profile(tuple(attempt.passed), {0: ("first",)}, False, False)
+    profile = Profile(tuple(attempt.passed), {0: ("first",)}, False, False, False)
     losses = plan_losses(profile, [worker], [attempt], [EXT4], True)  # type: ignore[list-item]
     assert {one.crash.key.partition(" ")[0] for one in losses.waiting} == {"0/rename"}
     groups = sorted(AttemptStates(losses.attempts[0]).groups(losses.waiting), key=ByLoss(losses))
