@@ -31,10 +31,10 @@ class Profile:
     """Whether Python workers run code of the user's."""
     python_at_end: bool
     """Whether they do in the stage that writes state and output."""
-    into_the_jvm: bool
-    """Whether the user's code calls what is in Spark's JVM itself."""
     python_at_first: bool = True
     """Whether any run in the stages that read, whose tasks end first."""
+    into_the_jvm: bool = False
+    """Whether the user's code calls what is in Spark's JVM itself."""
     in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
     """Where in the user's code what it did came about."""
 
@@ -50,8 +50,8 @@ def profile_of(attempt: Attempt) -> Profile:
         _kinds(done, attempt.passed),
         any(one.python for one in done),
         any(one.python_at_end for one in done),
-        goes_into_the_jvm(attempt.passed),
         all(one.python_at_first for one in done),
+        goes_into_the_jvm(attempt.passed),
         places_in_code(attempt.passed),
     )
 

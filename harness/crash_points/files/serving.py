@@ -297,6 +297,26 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._change(OperationKind.TRUNCATE, self._named(path, fh), way, offset=length, file=file)
             return 0
 
+    def fallocate(self, path: str | None, mode: int, offset: int, size: int, fh: int) -> int:
+        """Room on the disk is nothing that a crash state shows: a file that gets longer is, and one that is emptied in
+        part."""
+        if mode & ~(_KEEPS_LENGTH | _PUNCHES | _ZEROES):
+            raise OSError(errno.EOPNOTSUPP, f"fallocate with the mode {mode:#x}")
+        handle, end = self._handles[fh], offset + size
+        _check_length(end)
+        with self._lock:
+            self._refuse_after_death()
+            length = os.fstat(handle.fd).st_size
+            if mode & (_PUNCHES | _ZEROES) and offset < length:
+                zeroes = bytes(min(end, length) - offset)
+                os.pwrite(handle.fd, zeroes, offset)
+                way = "" if offset else "at 0"
+                self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=zeroes, file=handle.file)
+            if not mode & _KEEPS_LENGTH and end > length:
+                os.ftruncate(handle.fd, end)
+                self._change(OperationKind.TRUNCATE, handle.path, offset=end, file=handle.file)
+            return 0
+
     def rename(self, old: str, new: str, flags: int = 0) -> int:
         if flags == _EXCHANGE:
             return self._exchange(old, new)
@@ -698,6 +718,8 @@ _OURS = os.O_NOFOLLOW | os.O_DIRECT | os.O_APPEND
 appended it says each time."""
 _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
 """UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
+_KEEPS_LENGTH, _PUNCHES, _ZEROES = 0x1, 0x2, 0x10
+"""Of fallocate: the file does not get longer; a part of it is given back, or zeroed, and reads as zeroes then."""
 _NO_REPLACE, _EXCHANGE = 1, 2
 """Of a rename: only where nothing has the new name; and the two names change places."""
 _HERE = -100

@@ -93,7 +93,8 @@ def _telling(library: ctypes.CDLL, name: str) -> Any:
             result = super().__call__(*arguments)
             if name == _ALL:
                 sys.audit(SYNCED)
-            elif result == 0:
+            elif result in (0, None):
+                # None: it was told to give nothing back.
                 sys.audit(SYNCED, getattr(arguments[0], "value", arguments[0]))
             return result
 

@@ -189,6 +189,42 @@ def test_a_file_is_appended_to_as_long_as_it_is_used_so(mounted: MountedFolder, 
 
 
 @needs_mounts
+def test_room_that_is_asked_for_in_a_file_is_there_and_what_is_punched_out_is_gone(
+    mounted: MountedFolder, controller: Controller
+) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+    file = mounted.mount / "a"
+    file.write_bytes(b"x" * 9000)
+    opened = os.open(file, os.O_RDWR)
+
+    def asked(mode: int, offset: int, size: int) -> tuple[list[str], int]:
+        controller.heard.clear()
+        done = library.fallocate(opened, mode, offset, size)
+        return list(controller.heard), ctypes.get_errno() if done else 0
+
+    keeps, punches, collapses, zeroes = 0x1, 0x2, 0x8, 0x10
+    assert asked(keeps | punches, 4096, 4096) == (["write a"], 0)
+    assert file.read_bytes() == b"x" * 4096 + bytes(4096) + b"x" * (9000 - 8192)
+    assert asked(keeps | punches, 8192, 4096) == (["write a"], 0)
+    assert asked(keeps | punches, 16384, 4096) == ([], 0)
+    assert asked(keeps, 0, 1 << 20) == ([], 0)
+    assert asked(0, 0, 4096) == ([], 0)
+    assert file.stat().st_size == 9000
+    assert asked(0, 0, 1 << 20) == (["truncate a"], 0)
+    assert asked(zeroes, 0, 4096) == (["write a"], 0)
+    assert asked(zeroes, 1 << 20, 4096) == (["truncate a"], 0)
+    assert asked(collapses, 0, 4096) == ([], errno.EOPNOTSUPP)
+    assert asked(0, 0, 1 << 31) == ([], errno.EFBIG)
+    controller.heard.clear()
+    os.posix_fallocate(opened, 0, 2 << 20)
+    assert controller.heard == ["truncate a"]
+    os.close(opened)
+    assert file.read_bytes() == bytes(2 << 20)
+    assert told(journalled(mounted))["a"] == bytes(2 << 20)
+
+
+@needs_mounts
 def test_who_hears_of_an_operation_is_told_how_its_file_is_used(mounted: MountedFolder, controller: Controller) -> None:
     file = mounted.mount / "a"
 

@@ -187,7 +187,11 @@ def syncs_by_c(frame, batch, folder, name, about):
         file.write("1")
     opened = os.open(about, os.O_RDONLY)
     getattr(ctypes.CDLL(None), name)(opened)
-    ctypes.CDLL(None)[name](ctypes.c_int(opened))
+    with open(folder + f"/{batch}", "w") as file:
+        file.write("12")
+    silent = ctypes.CDLL(None)[name]
+    silent.argtypes, silent.restype = [ctypes.c_int], None
+    silent(ctypes.c_int(opened))
     os.close(opened)
 
 
@@ -585,7 +589,7 @@ class TestLines:
         watching = Watching(whose(sink), whole=True, folders=(str(folder),))
         with listening(monkeypatch, tmp_path, watching), followed():
             as_batch(partial(sink.syncs_by_c, folder=str(folder), name="isatty", about=about), 0)
-        assert synced == ([] if elsewhere else [f"{folder}/0", str(folder)])
+        assert synced == ([] if elsewhere else [f"{folder}/0", str(folder), f"{folder}/0"])
 
     @pytest.mark.parametrize(
         ("command", "by", "syncs"),
