@@ -28,7 +28,7 @@ from ...core.other_processes import LIMIT_SECONDS, UNREADABLE, FreshProcess, beg
 from ...core.quantities import Duration
 from ...recording.recorder import MemoryRecorder
 from .deployment import SimulatedDeployment
-from .kept_files import KeptFiles, listening, together
+from .kept_files import KeptFiles, all_heard, listening
 
 _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType, BuiltinFunctionType)
 """What needs no name: it is what it is, or has one already."""
@@ -181,7 +181,7 @@ def go_on_here(told: bytes) -> bytes:
     return msgspec.msgpack.encode(
         WorldsArrived(
             [one.digest for one in found if not one.failure],
-            together(one.files for one in found),
+            all_heard(one.files for one in found),
             next((one.failure for one in found if one.failure), ""),
         )
     )

@@ -47,7 +47,7 @@ class KeptFiles(msgspec.Struct, frozen=True, array_like=True):
         return tuple(path for path in self.opened_to_write if f"the file {path}" not in kept)
 
 
-def together(several: Iterable[KeptFiles]) -> KeptFiles:
+def all_heard(several: Iterable[KeptFiles]) -> KeptFiles:
     """What was heard of several runs: what one has written another may have read."""
     heard: list[dict[str, None]] = [{} for _ in KeptFiles.__struct_fields__]
     for one in several:
