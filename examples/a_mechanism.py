@@ -34,8 +34,8 @@ from streamproof.harness.protocol.messages import Checkpoint
 
 @dataclass(frozen=True)
 class Shedding(Mechanism):
-    """Drop every `nth` batch that comes in. What is dropped comes in one piece, as a record of what was taken says only
-    from where to where."""
+    """Drop every `nth` batch that comes in. What is dropped comes in one piece: else each event that is taken would be
+    on record by itself."""
 
     points = ("shed",)
 

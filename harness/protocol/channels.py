@@ -84,7 +84,7 @@ class InLink:
 class InputChannel:
     """What a slice has seen of one upstream slice, whichever of its incarnations said it."""
 
-    __slots__ = ("ended", "links", "mark", "place", "seen", "sender", "unacknowledged")
+    __slots__ = ("ended", "links", "mark", "place", "scattered", "seen", "sender", "unacknowledged")
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -100,6 +100,9 @@ class InputChannel:
         self.ended = False
         self.sender = 0
         """The incarnation that what comes in now is of."""
+        self.scattered = False
+        """Whether anything has come in out of order, or filters have let pass something else than a piece of what came:
+        what is taken from then on is put on record event by event, as no span of numbers tells of it."""
 
     def go_on_after(self, mark: int) -> None:
         """All up to this number was taken: a checkpoint says so."""

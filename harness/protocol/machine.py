@@ -8,6 +8,7 @@ none of them; it names the mechanisms that are attached. No thread, socket, cloc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import lt
 from typing import Any, ClassVar, Protocol
 
 from ..core.errors import InvalidScheme, OwnFailure
@@ -273,14 +274,14 @@ class Machine:
     def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        first, last = events[0].seq, events[-1].seq
-        # Numbers that rise need so much room: what comes in another order is noted as it comes.
-        if self.spec.numbers_rise[up] and last - first >= len(events) - 1:
+        seqs = [event.seq for event in events]
+        # A merge can change the order, too.
+        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and _rise(seqs):
             # As `put_on_record`: this is done for every batch.
-            self._do(Note(Taken(slice_id, incarnation, up, sender, first, last, len(events))))
+            self._do(Note(Taken(slice_id, incarnation, up, sender, seqs[0], seqs[-1], len(seqs))))
         else:
-            for event in events:
-                self.put_on_record(Taken(slice_id, incarnation, up, sender, event.seq, event.seq, 1))
+            for seq in seqs:
+                self.put_on_record(Taken(slice_id, incarnation, up, sender, seq, seq, 1))
 
     def set_timer(self, timer: Timer, delay: int) -> None:
         """It fires after `delay` microseconds; 0: in a moment, with others in between."""
@@ -537,6 +538,10 @@ class Machine:
                     self._dropped += self._known(neighbour, channel, came) - self._known(neighbour, channel, events)
                 if not events:
                     return
+            if not channel.scattered:
+                # Before a merge, or what may be taken at once, makes several of it.
+                rise = not self.spec.numbers_rise[neighbour] or _rise([event.seq for event in events])
+                channel.scattered = not (rise and _is_piece(events, message.events))
             if events[-1].seq > channel.seen:
                 channel.seen = events[-1].seq
             ties = message.ties if isinstance(message, Batch) else None
@@ -693,6 +698,21 @@ class Machine:
                 "kept() say what is left"
             )
         return trimmed
+
+
+def _rise(seqs: list[int]) -> bool:
+    return all(map(lt, seqs, seqs[1:]))
+
+
+def _is_piece(events: list[Event], came: list[Event]) -> bool:
+    """Whether these follow one another in what came in."""
+    if events == came:
+        return True
+    try:
+        begin = came.index(events[0])
+    except ValueError:
+        return False
+    return came[begin : begin + len(events)] == events
 
 
 def _held_by(log: Log) -> int:
