@@ -136,6 +136,8 @@ class Machine:
         """Incarnations of neighbours that were replaced."""
         self.coordinators: dict[str, int] = {}
         """Those that it is led by and in touch with -> their incarnation."""
+        self._in_order: list[Event] | None = None
+        """What came in last, where that was found to be in order."""
         self._dropped = 0
         self._waited = 0
         """See `Worked`: claims rest on it, so no mechanism says it."""
@@ -274,13 +276,13 @@ class Machine:
     def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        seqs = [event.seq for event in events]
-        # A merge can change the order, too.
-        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and _rise(seqs):
+        # What is not taken as it came in may have another order by now: a merge can change it.
+        as_it_came = events is self._in_order or _rise(events)
+        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and as_it_came:
             # As `put_on_record`: this is done for every batch.
-            self._do(Note(Taken(slice_id, incarnation, up, sender, seqs[0], seqs[-1], len(seqs))))
+            self._do(Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events))))
         else:
-            for seq in seqs:
+            for seq in [event.seq for event in events]:
                 self.put_on_record(Taken(slice_id, incarnation, up, sender, seq, seq, 1))
 
     def set_timer(self, timer: Timer, delay: int) -> None:
@@ -540,8 +542,9 @@ class Machine:
                     return
             if not channel.scattered:
                 # Before a merge, or what may be taken at once, makes several of it.
-                rise = not self.spec.numbers_rise[neighbour] or _rise([event.seq for event in events])
+                rise = not self.spec.numbers_rise[neighbour] or _rise(events)
                 channel.scattered = not (rise and _is_piece(events, message.events))
+                self._in_order = None if channel.scattered else events
             if events[-1].seq > channel.seen:
                 channel.seen = events[-1].seq
             ties = message.ties if isinstance(message, Batch) else None
@@ -700,7 +703,9 @@ class Machine:
         return trimmed
 
 
-def _rise(seqs: list[int]) -> bool:
+def _rise(events: list[Event]) -> bool:
+    """Whether their numbers do."""
+    seqs = [event.seq for event in events]
     return all(map(lt, seqs, seqs[1:]))
 
 
