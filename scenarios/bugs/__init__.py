@@ -12,6 +12,7 @@ from typing import Final
 from ...harness.core.errors import UnknownName
 from . import (
     changelog_versions,
+    files_of_one_version,
     first_entry,
     iceberg_file_names,
     iceberg_first_offset,
@@ -27,6 +28,7 @@ BUGS: Final[tuple[RealBug, ...]] = (
     iceberg_file_names.BUG,
     random_job_ids.BUG,
     retried_stage.BUG,
+    files_of_one_version.BUG,
     changelog_versions.BUG,
     first_entry.BUG,
     iceberg_first_offset.BUG,

@@ -107,7 +107,7 @@ class _Names:
     cleaned_batch: str = "$1.batchId()"
     """The batch with which `cleanUpLastExecutedMicroBatch` is called."""
     succeeded: str = "!$0.isFailed()"
-    """Whether no failure was noted in a task's context."""
+    """Whether no failure was noted in a task's context; there is no such method before 3.5.1."""
 
 
 def _log(names: _Names, point: Point, cls: str) -> Hook:
@@ -246,9 +246,13 @@ def _hooks(names: _Names) -> tuple[Hook, ...]:
 _START: Final = ("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)")
 _FLAT: Final = _Names(logs=_STREAMING, execution=_STREAMING, sinks=_STREAMING)
 """Before 4.1, all is in one package."""
-_SCALA_2_12: Final = replace(_FLAT, seq="scala.collection.Seq", cleaned_batch="$0.currentBatchId()")
-_OLD_CONTEXT: Final = replace(_SCALA_2_12, succeeded="$0.failureCauseOpt.isEmpty()")
-_NO_CLEANUP: Final = tuple(hook for hook in _hooks(_OLD_CONTEXT) if hook.point is not Point.CLEANUP)
+_SCALA_2_12: Final = replace(
+    _FLAT,
+    seq="scala.collection.Seq",
+    cleaned_batch="$0.currentBatchId()",
+    succeeded="$0.failureCauseOpt.isEmpty()",
+)
+_NO_CLEANUP: Final = tuple(hook for hook in _hooks(_SCALA_2_12) if hook.point is not Point.CLEANUP)
 """In 3.3 that is no method of its own, but a part of the one that plans the next batch."""
 _3_3: Final = SparkVersion(
     "3.3",
@@ -264,14 +268,15 @@ _3_3: Final = SparkVersion(
         "transformWithStateInPandas",
     ),
 )
-_3_5: Final = SparkVersion(
-    "3.5",
-    "3.5.9",
+_3_4: Final = SparkVersion(
+    "3.4",
+    "3.4.0",
     _START,
     (*_hooks(_SCALA_2_12), *_SOURCE_IN_JAVA),
     source_in_java=True,
     lacks=("data sources and sinks in Python (DataSource)", "transformWithState", "transformWithStateInPandas"),
 )
+_3_5: Final = replace(_3_4, number="3.5", tried="3.5.9")
 _4_0: Final = SparkVersion(
     "4.0", "4.0.4", _START, (*_hooks(_FLAT), *_SOURCE_IN_JAVA), source_in_java=True, lacks=("transformWithState",)
 )
@@ -280,7 +285,7 @@ _4_2: Final = SparkVersion("4.2", "4.2.0", _START, _hooks(_Names()))
 _4_3: Final = SparkVersion("4.3", "4.3.0", _START, _hooks(_Names()))
 
 SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType(
-    {one.number: one for one in (_3_3, _3_5, _4_0, _4_1, _4_2, _4_3)}
+    {one.number: one for one in (_3_3, _3_4, _3_5, _4_0, _4_1, _4_2, _4_3)}
 )
 
 

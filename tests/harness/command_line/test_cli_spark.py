@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_list_shows_what_there_is_and_what_is_not_whole(ask: Ask, home: Path) -> None:
     document = ask("spark", "list", "--json").document
     assert document["own"] == chosen_version()
-    assert document["lines"] == ["3.3", "3.5", "4.0", "4.1", "4.2", "4.3"]
+    assert document["lines"] == ["3.3", "3.4", "3.5", "4.0", "4.1", "4.2", "4.3"]
     assert [(one["version"], one["whole"]) for one in document["environments"]] == [("3.5.9", False), ("4.1.3", True)]
     shown = ask("spark", "list").out
     assert f"4.1.3    {home}/4.1.3/bin/python\n" in shown
