@@ -346,13 +346,12 @@ class Bench:
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
         return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
-    def judge(self, history: History, alone: bool = False) -> tuple[Verdict, ...]:
-        """Of the claims. In a run that is judged `alone`, as none of many, what they rest on was to be at work."""
+    def judge(self, history: History) -> tuple[Verdict, ...]:
+        """Of the claims."""
         subject = self.subject
-        exercised = subject.exercised(history) if alone else None
         costed = self.scenario.costs is not None
         case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True, costed=costed)
-        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles, exercised))
+        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
 
     @cached_property
     def rests_on(self) -> frozenset[Activity]:

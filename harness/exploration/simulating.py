@@ -18,8 +18,15 @@ from ..core.library import listed_by
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..core.workload import Workload
+from ..judging.exercised import Activity
 from ..recording.history import FaultMissed, History
-from ..running.judgement import remembered_in, require_repeatable, require_repeatable_here, unless_remembered
+from ..running.judgement import (
+    remembered_in,
+    require_repeatable,
+    require_repeatable_here,
+    unless_remembered,
+    unless_untried,
+)
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .largest_errors import SCHEDULES, LargestErrors, largest_errors
@@ -62,8 +69,8 @@ class Simulated:
 
     @property
     def holds(self) -> bool:
-        """Whether all claims hold. Not when a fault did not come or did not bite, nor when nothing was delivered, or
-        slices died and no checkpoint ever became durable that a claim rests on: then that is UNKNOWN."""
+        """Whether all claims hold. Not when a fault did not come or did not bite, nor when nothing was
+        delivered: then that is UNKNOWN."""
         return self.status is Status.HOLDS
 
     @property
@@ -118,7 +125,9 @@ def simulate(
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     _examined(scenario)
     history = bench.run_thoroughly(faults, seed)
-    verdicts, entry = bench.judge(history, alone=not scenario.minimal), remembered_in(history)
+    verdicts, entry = bench.judge(history), remembered_in(history)
+    if not scenario.minimal and Activity.DELIVERY not in bench.subject.at_work(history):
+        verdicts = tuple(unless_untried([Activity.DELIVERY], verdict) for verdict in verdicts)
     if entry is None:
         return Simulated(faults, seed, verdicts, bench.not_judged, history)
     verdicts = tuple(unless_remembered(entry, verdict) for verdict in verdicts)

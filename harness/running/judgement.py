@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -239,12 +239,14 @@ def judge_claims(
 def _tried(
     subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
 ) -> Verdict:
-    if verdict.status is not Status.HOLDS:
+    return unless_untried(called_for(subject.rests_on(verdict.guarantee, oracles), case.history, counts), verdict)
+
+
+def unless_untried(missing: Collection[Activity], verdict: Verdict) -> Verdict:
+    """A verdict on a run in which this was never at work, and should have been."""
+    if not missing or verdict.status is not Status.HOLDS:
         return verdict
-    never = said_never(called_for(subject.rests_on(verdict.guarantee, oracles), case.history, counts))
-    if not never:
-        return verdict
-    return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNTRIED, never))
+    return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNTRIED, said_never(missing)))
 
 
 class _Before:

@@ -314,7 +314,9 @@ def test_what_the_cluster_cannot_run_is_refused_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_input_is_drawn_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_input_is_drawn_once_and_once_more_to_see_that_it_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     drawn: list[int] = []
 
@@ -327,4 +329,4 @@ def test_the_input_is_drawn_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with pytest.raises(MissingTool):
         upgrading.upgrade(request, folder=tmp_path / "upgrade")
 
-    assert drawn == [200]
+    assert drawn == [200, 200]
