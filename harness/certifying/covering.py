@@ -38,6 +38,7 @@ from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
 from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
+from .threads import results_of
 from .waiting import AttemptStates, Group, Waiting, by_worth
 
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
@@ -301,7 +302,7 @@ class Covering:
 
         with ThreadPoolExecutor(len(self._workers)) as pool:
             try:
-                list(pool.map(work, range(len(self._workers))))
+                results_of([pool.submit(work, place) for place in range(len(self._workers))])
             except BaseException:
                 # Whoever interrupts this waits for the attempts that are under way, and for no other.
                 self._waiting.clear()

@@ -23,6 +23,7 @@ from .campaign_state import CampaignState
 from .file_points import called_alike, varying_in
 from .recovery_worker import RecoveryWorker
 from .seen_outside import shared_of
+from .threads import results_of
 
 SHARED: Final = (
     "\nThe query runs twice, with folders of its own each time, and does this outside of them, where one run may be in "
@@ -76,7 +77,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     else:
         with ThreadPoolExecutor(len(workers)) as pool:
             try:
-                attempts = list(pool.map(live, workers, REFERENCES))
+                attempts = results_of([pool.submit(live, *one) for one in zip(workers, REFERENCES, strict=True)])
             except BaseException:
                 # Whoever interrupts this waits for none of them.
                 for worker in workers:
