@@ -136,8 +136,6 @@ class Machine:
         """Incarnations of neighbours that were replaced."""
         self.coordinators: dict[str, int] = {}
         """Those that it is led by and in touch with -> their incarnation."""
-        self._in_order: list[Event] | None = None
-        """What came in last, where that was found to be in order."""
         self._dropped = 0
         self._waited = 0
         """See `Worked`: claims rest on it, so no mechanism says it."""
@@ -276,9 +274,8 @@ class Machine:
     def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
         """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        # What is not taken as it came in may have another order by now: a merge can change it.
-        as_it_came = events is self._in_order or _rise(events)
-        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and as_it_came:
+        # A merge can change the order, and so can a mechanism that is asked something since it let them pass.
+        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and _rise(events):
             # As `put_on_record`: this is done for every batch.
             self._do(Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events))))
         else:
@@ -544,7 +541,6 @@ class Machine:
                 # Before a merge, or what may be taken at once, makes several of it.
                 rise = not self.spec.numbers_rise[neighbour] or _rise(events)
                 channel.scattered = not (rise and _is_piece(events, message.events))
-                self._in_order = None if channel.scattered else events
             if events[-1].seq > channel.seen:
                 channel.seen = events[-1].seq
             ties = message.ties if isinstance(message, Batch) else None

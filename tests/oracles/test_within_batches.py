@@ -16,7 +16,7 @@ from streamproof.harness.core.topology import Edge, Role
 from streamproof.harness.core.verdicts import Anomaly
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Send
-from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.mechanism import NO_LIMIT, AtWork, Mechanism
 from streamproof.harness.protocol.messages import Batch
 from streamproof.reference_impls import approximate, gap, passive_replication
 from streamproof.scenarios.totals import MarkedTotals, one_total
@@ -70,6 +70,31 @@ class _Outgoing(AtWork):
             if isinstance(effect, Send) and isinstance(effect.message, Batch):
                 changed = replaced(effect.message, events=self._change(list(effect.message.events)))
                 effects[place] = replaced(effect, message=changed)
+
+
+@dataclass(frozen=True)
+class ChangingLater(Mechanism):
+    """Changes what it has let pass, when it is asked how much of that may be taken."""
+
+    change: Change
+
+    def attach(self, machine: Any) -> AtWork:
+        return _Later(machine, self.change)
+
+
+class _Later(AtWork):
+    def __init__(self, machine: Any, change: Change) -> None:
+        super().__init__(machine)
+        self._change = change
+        self._passed: list[Event] = []
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        self._passed = events
+        return events
+
+    def left(self) -> int:
+        self._passed[:] = self._change(self._passed)
+        return NO_LIMIT
 
 
 def swapped(events: list[Event]) -> list[Event]:
@@ -131,6 +156,12 @@ def test_events_that_change_places_within_a_batch_come_out_of_order(
     mechanism: Mechanism, role: Role, scheme: str
 ) -> None:
     assert Anomaly.REORDERED_OUTPUT in found(of(SCHEMES[scheme](), mechanism, role), STRUCK)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_events_that_change_places_once_they_have_been_let_pass_come_out_of_order(scheme: str) -> None:
+    """Without a fault: what is replayed waits, and is looked at when it is taken, whoever has changed it."""
+    assert Anomaly.REORDERED_OUTPUT in found(of(SCHEMES[scheme](), ChangingLater(swapped)))
 
 
 def test_one_that_comes_twice_in_the_place_of_the_next_is_told_as_both() -> None:
