@@ -92,8 +92,8 @@ class Injector:
         self._seed = seed
         self._kinds = kinds
         self._event_queue = event_queue
-        self._recorder = recorder
         # Not its `log` by itself: one that is carried to another process is the recorder that it passes on to.
+        self._recorder = recorder
         self._stamp = stamp
         self._in_force: dict[int, tuple[Strike, list[tuple[str, _Heal]]]] = {}
 
