@@ -301,8 +301,9 @@ class RecoveryWorker:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. What the query does wrong is in the attempt that comes back. Raises OwnFailure, or what
-        else went wrong with the recovery worker itself.
+        while the point is held. What the query does wrong is in the attempt that comes back. Raises StoreUnreachable
+        where it came to no end and a store outside was away, OwnFailure, or what else went wrong with the recovery
+        worker itself.
         """
         with self._living:
             return self._live(actor, sink, incarnation, watched, as_batch, fatal)
@@ -364,6 +365,8 @@ class RecoveryWorker:
             attempt.failed_in = last_planned_batch(self._checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
+        if attempt.failure is not None:
+            self.relay.require_stores()
         return attempt
 
     def _settle(self, attempt: Attempt, watched: bool) -> None:

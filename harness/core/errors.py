@@ -93,6 +93,10 @@ class MissingTool(UserMistake):
     """The machine lacks something that the run needs (Java, Spark, a port, ...)."""
 
 
+class StoreUnreachable(UserMistake):
+    """A store outside that a query names cannot be reached, so that what became of the query says nothing of it."""
+
+
 class NoDistance(UserMistake):
     """What a claim measures the error of a result by cannot measure it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,12 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.addresses import Moment, Point, Side
-from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import MissingTool, StoreUnreachable
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.folder import read_history
-from streamproof.harness.recording.history import NodeGone
+from streamproof.harness.recording.history import Aborted, Drained, NodeGone
 from streamproof.harness.running.run import Finished
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
@@ -183,6 +184,23 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
     if comes_to is Status.VIOLATED:
         assert shown is not None
         assert "web POST /orders#1 of the driver is lost" in str(shown.crashes[0])
+
+
+@pytest.mark.long
+def test_a_store_that_goes_away_is_no_fault_of_the_query(tmp_path: Path) -> None:
+    """It can come to no end any more, and is not blamed for that."""
+    fault = crash("driver").at(message("0/web POST /orders#1", "driver"))
+    with ExitStack() as stack:
+        query = web_query(retrying_with_key, stack.enter_context(web_store()))
+
+        def close_after_it(address: Address) -> None:
+            if address.key == "1":
+                stack.close()
+
+        with pytest.raises(StoreUnreachable, match="the store web at"):
+            killed(tmp_path / "run", EmbeddedCluster(), query, fault, batches=4, passed=close_after_it)
+    history = read_history(tmp_path / "run")
+    assert [type(entry) for entry in history.timeline if isinstance(entry, (Aborted, Drained))] == [Aborted]
 
 
 @pytest.mark.long

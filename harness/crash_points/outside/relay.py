@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from ...core.addresses import Side
+from ...core.errors import StoreUnreachable
 from ...core.wire import Endpoint
 from .bursts import Bursts
 from .framing import Conversation, Converse, FramedPart, Request, Unreadable
@@ -186,6 +187,8 @@ class StoreRelay:
         self._senders: dict[int, None] = {}
         """Processes that have connected, the last one last."""
         self.seen = {store.name: Seen() for store in stores}
+        self.unreachable = ""
+        """Which store could not be reached since it last began to count, and why."""
 
     async def open(self, incarnation: int, label: str) -> dict[str, str]:
         """Listen to one incarnation of a query, whose stores hold things named after `label`: where each store is
@@ -219,6 +222,12 @@ class StoreRelay:
     def begin_anew(self) -> None:
         """Count from the beginning: what is sent from now on is another attempt's."""
         self._times.clear()
+        self.unreachable = ""
+
+    def require_stores(self) -> None:
+        """For who was sent away by what it depends on. Raises StoreUnreachable where a store could not be reached."""
+        if self.unreachable:
+            raise StoreUnreachable(f"the store {self.unreachable}; start it, or correct its address in the query")
 
     async def _serve(self, door: _Door, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -241,6 +250,7 @@ class StoreRelay:
         except (OSError, TimeoutError) as error:
             host, port = door.store.place
             door.seen.unreachable = f"{host}:{port} cannot be reached: {error or 'no answer'}"
+            self.unreachable = f"{door.store.name} at {door.seen.unreachable}"
             return
         for stream in (writer, to_store):
             stream.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

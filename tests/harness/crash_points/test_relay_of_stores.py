@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from streamproof.harness.core.addresses import Side
+from streamproof.harness.core.errors import StoreUnreachable
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
 from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, RelayedStore, Sender, StoreRelay
 from streamproof.harness.crash_points.outside.senders import pid_of
@@ -283,6 +284,10 @@ def test_a_store_that_is_not_there_is_said_and_the_client_is_hung_up_on() -> Non
         assert await reader.read() == b""
         writer.close()
         assert "cannot be reached" in relay.seen["web"].unreachable
+        with pytest.raises(StoreUnreachable, match=rf"the store web at 127.0.0.1:{place[1]} cannot be reached"):
+            relay.require_stores()
+        relay.begin_anew()
+        relay.require_stores()
         await relay.close()
 
     within(run())

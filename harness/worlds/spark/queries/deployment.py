@@ -210,7 +210,15 @@ class QueryDeployment:
         self.server.call(self._offer())
 
     def drained(self, deadline: Duration) -> bool:
-        """Raises what ended the run early: InvalidOperator, ProcessDied."""
+        """Raises what ended the run early: InvalidOperator, ProcessDied; StoreUnreachable where it came to no end and a
+        store outside was away."""
+        if self._comes_to_its_end(deadline):
+            self._run.recorder.log(Drained(self.server.clock.stamp()))
+            return True
+        self._relay.require_stores()
+        return False
+
+    def _comes_to_its_end(self, deadline: Duration) -> bool:
         patience = self._run.patience
 
         def over() -> bool:
@@ -224,10 +232,7 @@ class QueryDeployment:
             wait_until(self._watched(over), deadline.seconds, "the end of the input to pass through")
         except DeadlinePassed:
             return False
-        if not self.server.finished:
-            return False
-        self._run.recorder.log(Drained(self.server.clock.stamp()))
-        return True
+        return self.server.finished
 
     @property
     def stalled(self) -> bool:
