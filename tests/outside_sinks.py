@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pg8000.native
@@ -186,9 +187,28 @@ def read_orders(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.createDataFrame(rows, "seq LONG, value STRING")
 
 
-def web_query(sink: Callable[..., None], port: int) -> Query:
-    store = Store(WEB, reset_orders, address=f"127.0.0.1:{port}", protocol="http")
-    return foreach_batch(sink, read_orders, stores=(store,), batch_events=5, claims=CLAIMS)
+def web_query(
+    sink: Callable[..., None], port: int, read: Read = read_orders, reset: Callable[[RunFolders], None] = reset_orders
+) -> Query:
+    store = Store(WEB, reset, address=f"127.0.0.1:{port}", protocol="http")
+    return foreach_batch(sink, read, stores=(store,), batch_events=5, claims=CLAIMS)
+
+
+def _in_one_place(folders: RunFolders) -> RunFolders:
+    """Where all runs have their rows."""
+    return replace(folders, label="all")
+
+
+def posting_to_one_place(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    retrying_with_key(frame, batch, _in_one_place(folders))
+
+
+def read_one_place(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return read_orders(spark, _in_one_place(folders))
+
+
+def reset_one_place(folders: RunFolders) -> None:
+    reset_orders(_in_one_place(folders))
 
 
 # Through Spark's own connector

@@ -54,7 +54,7 @@ from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, SparkRuns
 from ..worlds.spark.control.run_server import RunServer, from_afar
 from ..worlds.spark.queries.driver_incarnations import last_planned_batch
-from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
+from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, write_query_plan
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
@@ -214,7 +214,7 @@ class RecoveryWorker:
     def _mount(self, stack: ExitStack) -> None:
         """Sets its folders, and their store."""
         processes = self._processes
-        label = f"{processes.run_id}-{self.name}"
+        self._label = f"{processes.run_id}-{self.name}"
         log = processes.logs_folder / f"{self.name}.files.log"
         try:
             environment = processes.environment_of(f"{self.name}-files", "files")
@@ -223,12 +223,12 @@ class RecoveryWorker:
             self.no_journal = str(error)
         else:
             place = mounted.mount.resolve()
-            self.folders = RunFolders(label, place / "sink", place / "checkpoint")
+            self.folders = RunFolders(self._label, place / "sink", place / "checkpoint")
             self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
             # Where the harness looks itself, an attempt has looked at nothing.
             self._checkpoint = mounted.below / "checkpoint"
             return
-        self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
+        self.folders = RunFolders(self._label, self._home / "sink", self._home / "checkpoint")
         self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
 
@@ -295,10 +295,10 @@ class RecoveryWorker:
         sink: str,
         incarnation: int,
         watched: bool,
-        as_batch: bool = False,
+        kind: RunKind = RunKind.STREAM,
         fatal: Callable[[Address], bool] | None = None,
     ) -> Attempt:
-        """Live from what is in the folders to the end of the input, or do all of it as one batch job.
+        """Live from what is in the folders to the end of the input, or do what another kind of run does.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
         while the point is held. What the query does wrong is in the attempt that comes back. Raises StoreUnreachable
@@ -306,7 +306,7 @@ class RecoveryWorker:
         worker itself.
         """
         with self._living:
-            return self._live(actor, sink, incarnation, watched, as_batch, fatal)
+            return self._live(actor, sink, incarnation, watched, kind, fatal)
 
     def _check_wanted(self) -> None:
         if self._given_up:
@@ -318,7 +318,7 @@ class RecoveryWorker:
         sink: str,
         incarnation: int,
         watched: bool,
-        as_batch: bool,
+        kind: RunKind,
         fatal: Callable[[Address], bool] | None,
     ) -> Attempt:
         if self._session.poll() is not None or self._gateway is None:
@@ -326,7 +326,7 @@ class RecoveryWorker:
         attempt = self._begin(actor, incarnation, watched, fatal)
         self._has_lived = True
         self.store.begin(self._points_place if watched else None, incarnation)
-        process = self._start_attempt(actor, sink, incarnation, as_batch)
+        process = self._start_attempt(actor, sink, incarnation, kind)
 
         signs = Signs(lambda: (len(attempt.passed), len(attempt.records), last_planned_batch(self._checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
@@ -417,6 +417,8 @@ class RecoveryWorker:
             self._batch = str(max(0, last_planned_batch(self._checkpoint)))
             self._current.attempt = attempt
             self.relay.begin_anew()
+            if incarnation == 1 and not self._query.copyable:
+                await self._enter_new_run()
 
         self._server.call(begin())
         return attempt
@@ -467,7 +469,7 @@ class RecoveryWorker:
         points = points_environment(self._points_place, self._server.token, self.name, 1)
         return {**points, **lines_environment(self._lines.resolve())}
 
-    def _start_attempt(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
+    def _start_attempt(self, actor: str, sink: str, incarnation: int, kind: RunKind) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
         name = f"{self.name}.life-{self._attempts}"
         armed = None if self._watching else ()
@@ -476,9 +478,7 @@ class RecoveryWorker:
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
         source_path = write_private(scratch / f"{name}.json", msgspec.json.encode(source))
-        run = QueryRun(
-            actor, sink, self.folders, source_path.resolve(), armed, stores_aside=self._aside, as_batch=as_batch
-        )
+        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed, stores_aside=self._aside, kind=kind)
         plan = QueryPlan(
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )
@@ -499,9 +499,12 @@ class RecoveryWorker:
         host, _ = self._server.place
         self._points = PointListener((host, 0), self._server.token, self._held, self._noted)
         self._points_place = await self._points.start()
-        stores = await self.relay.open(1, self.folders.label)
-        self.folders = replace(self.folders, stores=stores)
         self._aside = await self.relay.open_aside()
+
+    async def _enter_new_run(self) -> None:
+        """What the runs before have left in stores outside, or elsewhere under their labels, is none of its own."""
+        label = f"{self._label}-{self._attempts}"
+        self.folders = replace(self.folders, label=label, stores=await self.relay.open(1, label))
 
     async def _hang_up(self) -> None:
         self._over.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,13 +11,16 @@ from typing import Final
 
 from ..contracts.query import Query
 from ..core.errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ..core.wording import counted
 from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import supported
 from ..install.machine import Spark
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import BATCH_JOB, REFERENCES
+from ..recording.records import Kept
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
+from ..worlds.spark.queries.driver_plan import RunKind
 from .attempts import Attempt
 from .campaign_state import CampaignState
 from .file_points import called_alike, varying_in
@@ -30,6 +33,13 @@ SHARED: Final = (
     "the way of the other: {effects}. Keep it in the folders that the run hands over (folders.sink), or declare it as "
     "a Store with a reset"
 )
+NOT_APART: Final = (
+    "query {query!r}: its runs are not kept apart in its stores: {what}. Each run needs tables, topics or paths of its "
+    "own there: name them after folders.label, let reset make those as new and touch no others, and let read give no "
+    "more than what is in them"
+)
+STORES: Final = "stores"
+"""The actor of an attempt that looks into them."""
 MOST_NAMED: Final = 5
 """Of such effects, so many are said."""
 ATTEMPT_SECONDS = 120.0
@@ -89,8 +99,32 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     for worker in workers:
         worker.call_by(names)
     if query.read is None and query.source is None:
-        attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
+        attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, kind=RunKind.BATCH_JOB))
+    if query.read is not None and query.stores:
+        _require_apart(query, workers[0], attempts[-1 if len(workers) == 1 else 0])
     return attempts
+
+
+def _require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:
+    """That runs are kept apart in stores outside: another one that begins finds nothing there, and takes nothing away
+    of what a run has left. Otherwise each sees what others do, and what comes of it says nothing. `before` is the last
+    attempt that the recovery worker has made. Raises InvalidOperator."""
+    looked = worker.live(STORES, STORES, before.incarnation + 1, watched=False, kind=RunKind.STORES)
+    if looked.failure is not None:
+        raise looked.failure
+    (left,) = _tables(before)
+    others, now = _tables(looked)
+    if others:
+        what = f"{counted(len(others), 'row')} could be read right after a reset for a run of its own"
+    elif now != left:
+        what = f"of {counted(len(left), 'row')} that a run had left, others had been made once another was reset"
+    else:
+        return
+    raise InvalidOperator(NOT_APART.format(query=query.name, what=what))
+
+
+def _tables(attempt: Attempt) -> list[Mapping[str, object]]:
+    return [stamped.record.rows for stamped in attempt.records if isinstance(stamped.record, Kept)]
 
 
 def other_spark(query: Query) -> Spark | None:

@@ -51,7 +51,8 @@ class RunFolders:
     """What one run of a query has to itself. Every node sees the folders under the same paths."""
 
     label: str
-    """The run's own, of letters, digits and '-': for the names of tables or topics in a store outside."""
+    """The run's own, of letters, digits and '-': for the names of tables or topics in a store outside. No other run has
+    the same."""
     sink: Path
     """An empty folder for whatever the sink stores."""
     checkpoint: Path

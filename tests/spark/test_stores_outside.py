@@ -17,8 +17,13 @@ from outside_sinks import (
     in_one_transaction,
     in_two_transactions,
     kafka_query,
+    nothing,
     postgres_query,
+    posting_to_one_place,
     read_counts,
+    read_one_place,
+    reset_one_place,
+    reset_orders,
     retrying_with_key,
     retrying_without_key,
     web_query,
@@ -32,10 +37,10 @@ from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
-from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
-from streamproof.harness.core.errors import MissingTool, StoreUnreachable
+from streamproof.harness.core.errors import InvalidOperator, MissingTool, StoreUnreachable
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.folder import read_history
@@ -166,12 +171,18 @@ def test_an_answer_is_lost_and_the_sink_asks_again(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("sink", "comes_to"), [(retrying_without_key, Status.VIOLATED), (retrying_with_key, Status.HOLDS)]
+    ("sink", "reset", "comes_to"),
+    [
+        (retrying_without_key, reset_orders, Status.VIOLATED),
+        (retrying_with_key, reset_orders, Status.HOLDS),
+        # What is named after a run's label is new to it: a batch of a run before would not be written again.
+        (retrying_without_key, nothing, Status.VIOLATED),
+    ],
 )
 def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lost(
-    sink: Callable[..., None], comes_to: Status, web: int, tmp_path: Path
+    sink: Callable[..., None], reset: Callable[[RunFolders], None], comes_to: Status, web: int, tmp_path: Path
 ) -> None:
-    found = certified(web_query(sink, web), tmp_path, Victim.ANSWER)
+    found = certified(web_query(sink, web, reset=reset), tmp_path, Victim.ANSWER)
     assert statuses(found)["exactly-once"] is comes_to, found.certificate.verdicts
     for trial in found.certificate.trials:
         history = read_history(found.folder / trial.folder)
@@ -184,6 +195,23 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
     if comes_to is Status.VIOLATED:
         assert shown is not None
         assert "web POST /orders#1 of the driver is lost" in str(shown.crashes[0])
+
+
+@pytest.mark.parametrize(
+    ("reset", "shows"),
+    [
+        (reset_one_place, r"of \d+ rows that a run had left, others had been made once another was reset"),
+        (nothing, r"\d+ rows could be read right after a reset for a run of its own"),
+    ],
+)
+def test_a_store_that_all_runs_share_is_refused(
+    reset: Callable[[RunFolders], None], shows: str, tmp_path: Path
+) -> None:
+    """They would see what others do."""
+    with web_store() as port:
+        query = web_query(posting_to_one_place, port, read_one_place, reset)
+        with pytest.raises(InvalidOperator, match=f"not kept apart in its stores: {shows}"):
+            certified(query, tmp_path, Victim.DRIVER)
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ was held never leaves, an answer is lost, and the store sees the connection end.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import socket
 import struct
@@ -180,7 +181,8 @@ class StoreRelay:
         self._stores = stores
         self._address = address
         self._listens = listens
-        self._servers: list[asyncio.Server] = []
+        self._servers: dict[int | None, list[asyncio.Server]] = {}
+        """By who reaches the stores there, or None for what is no part of a query."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._times: Counter[tuple[int, str]] = Counter()
         """How often an incarnation has sent each request of each batch."""
@@ -192,7 +194,7 @@ class StoreRelay:
 
     async def open(self, incarnation: int, label: str) -> dict[str, str]:
         """Listen to one incarnation of a query, whose stores hold things named after `label`: where each store is
-        reached."""
+        reached. Whoever had that number before, in another run, reaches none any more."""
         return await self._open(incarnation, label)
 
     async def open_aside(self) -> dict[str, str]:
@@ -201,10 +203,13 @@ class StoreRelay:
 
     async def _open(self, incarnation: int | None, label: str) -> dict[str, str]:
         places = {}
+        for server in self._servers.get(incarnation, ()):
+            server.close()
+        servers = self._servers[incarnation] = []
         for store in self._stores:
             door = _Door(store, incarnation, _pattern(label), self.seen[store.name])
             server = await asyncio.start_server(partial(self._serve, door), self._address, 0)
-            self._servers.append(server)
+            servers.append(server)
             host, port = server.sockets[0].getsockname()[:2]
             door.place = (host, port)
             places[store.name] = f"{host}:{port}"
@@ -212,7 +217,7 @@ class StoreRelay:
 
     async def close(self) -> None:
         """End all that passes."""
-        for server in self._servers:
+        for server in itertools.chain.from_iterable(self._servers.values()):
             server.close()
         tasks = list(self._tasks)
         for task in tasks:

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from ....contracts.query import SOURCE, Query, without_values
+from ....contracts.query import SOURCE, Query, RunFolders, without_values
 from ....core.addresses import Address, Point, Side
 from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ....core.events import Event
@@ -35,7 +35,7 @@ from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept,
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .blaming import blame, error_text, shortened_error
-from .driver_plan import PlanHead, QueryPlan, QueryRun
+from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
 from .plan import PythonSteps, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
@@ -96,14 +96,8 @@ class _Execution:
             folders.sink.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageFailed(f"cannot make {folders.sink}: {error.strerror or error}") from error
-        for store in query.stores if self._plan.incarnation == 1 else ():
-            try:
-                store.reset(self._run.aside)
-            except Exception as error:
-                why = shortened_error(error_text(error))
-                raise InvalidOperator(
-                    f"query {query.name!r}: the store {store.name!r} cannot be reset: {why}"
-                ) from error
+        if self._plan.incarnation == 1:
+            _reset_stores(query, self._run.aside)
 
     def take(self, frame: DataFrame, number: int) -> None:
         """What foreachBatch calls."""
@@ -131,22 +125,8 @@ class _Execution:
         if run.asks_to_read:
             self._link.ask(Finishing())
         if self._plan.query.read is not None:
-            self._link.send(Kept(run.actor, incarnation, self._read(spark)))
+            self._link.send(Kept(run.actor, incarnation, _table_read(spark, self._plan.query, run.aside)))
         self._link.send(Ended(run.actor, incarnation, {SOURCE: [1]}))
-
-    def _read(self, spark: SparkSession) -> dict[str, Any]:
-        query = self._plan.query
-        assert query.read is not None
-        try:
-            frame = query.read(spark, self._run.aside)
-            schema = frame.schema
-            check_schema(query, schema)
-            rows = frame.collect()
-        except StreamproofError:
-            raise
-        except Exception as error:
-            raise InvalidOperator(f"query {query.name!r}: read failed: {shortened_error(error_text(error))}") from error
-        return canonical_table(query, rows, schema)
 
     def _deliver(self, rows: list[Event], number: int) -> None:
         run, incarnation = self._run, self._plan.incarnation
@@ -169,6 +149,29 @@ class _Execution:
 
     def _address(self, point: Point, key: str, side: Side) -> Address:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)
+
+
+def _reset_stores(query: Query, folders: RunFolders) -> None:
+    for store in query.stores:
+        try:
+            store.reset(folders)
+        except Exception as error:
+            why = shortened_error(error_text(error))
+            raise InvalidOperator(f"query {query.name!r}: the store {store.name!r} cannot be reset: {why}") from error
+
+
+def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[str, Any]:
+    assert query.read is not None
+    try:
+        frame = query.read(spark, folders)
+        schema = frame.schema
+        check_schema(query, schema)
+        rows = frame.collect()
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidOperator(f"query {query.name!r}: read failed: {shortened_error(error_text(error))}") from error
+    return canonical_table(query, rows, schema)
 
 
 def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps) -> BatchDone:
@@ -223,7 +226,7 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
     query = plan.query
     try:
         # Of a batch job, Spark leaves the watermark out.
-        stream = query.transform(_given(spark, query, replace(run, as_batch=False)))
+        stream = query.transform(_given(spark, query, replace(run, kind=RunKind.STREAM)))
         steps: str = stream._jdf.queryExecution().analyzed().toString()
         output = query.transform(_given(spark, query, run))
         schema = output.schema
@@ -236,6 +239,21 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
     link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
 
 
+def look_into_stores(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
+    """Hand in two tables: of another run that has just begun, and then of this one, as it has left it."""
+    query = plan.query
+    _reset_stores(query, run.beside)
+    try:
+        others = _table_read(spark, query, run.beside)
+    except StreamproofError:
+        # There is nothing to be read yet, as of a topic to which nobody has written.
+        others = {}
+    for table in (others, _table_read(spark, query, run.aside)):
+        link.send(Kept(run.actor, plan.incarnation, table))
+    link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
+
+
+_RUNS: Final = {RunKind.STREAM: run_query, RunKind.BATCH_JOB: run_as_batch, RunKind.STORES: look_into_stores}
 _OF_STREAMS = ("EventTimeWatermark", "MapGroupsWithState", "TransformWithState", "MapGroupsInPandasWithState")
 """Steps of a plan whose meaning rests on how the input comes."""
 
@@ -248,7 +266,7 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
     """What the harness's source gives, with the columns that the query takes."""
     from pyspark.sql import functions as f
 
-    reader = spark.read if run.as_batch else spark.readStream
+    reader = spark.read if run.kind is RunKind.BATCH_JOB else spark.readStream
     name, options = reading(run.source_plan, supported(spark.version).source_in_java)
     given = reader.format(name).options(**options).load()
     given = given.withColumn("timestamp", f.expr("timestamp_millis(time)"))
@@ -432,7 +450,7 @@ def _run(head: PlanHead, file: BinaryIO) -> int:
         for number, run in enumerate(plan.runs):
             if number:
                 _forget_tables(spark)
-            (run_as_batch if run.as_batch else run_query)(spark, plan, run, link)
+            _RUNS[run.kind](spark, plan, run, link)
     except StreamproofError as error:
         link.ask(Failed(type(error).__name__, without_values(str(error), head.secrets)))
         raise

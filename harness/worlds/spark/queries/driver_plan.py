@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from ....contracts.query import Query, RunFolders
@@ -12,6 +13,16 @@ from ....core.addresses import Moment
 from ....core.pickling import modules_only_here, pickled
 from ....core.wire import Endpoint
 from ....install.private_files import write_private
+
+
+class RunKind(Enum):
+    """What is run of a query."""
+
+    STREAM = "stream"
+    BATCH_JOB = "batch job"
+    """Over the same input, for a second opinion."""
+    STORES = "stores"
+    """Nothing of it: its stores are reset for another run, and read for both."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +42,17 @@ class QueryRun:
     """Whether another incarnation of the query may still write when it has come to its end."""
     stores_aside: Mapping[str, str] = field(default_factory=dict)
     """Where the stores outside are reached by what is no part of the query: their reset, and its reader."""
-    as_batch: bool = False
-    """Whether it is no stream, but a batch job over the same input, for a second opinion."""
+    kind: RunKind = RunKind.STREAM
 
     @property
     def aside(self) -> RunFolders:
         """For what is no part of the query."""
         return replace(self.folders, stores=self.stores_aside)
+
+    @property
+    def beside(self) -> RunFolders:
+        """Those of another run, in which nothing was done yet."""
+        return replace(self.aside, label=f"{self.folders.label}-beside")
 
 
 @dataclass(frozen=True)
