@@ -56,7 +56,7 @@ from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
 from streamproof.harness.worlds.spark.queries.driver_incarnations import last_planned_batch
-from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan
+from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, RunKind
 from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
@@ -101,6 +101,10 @@ class Does(StrEnum):
     """As before, and never when it is killed for real."""
     READ_FAILS = "read-fails"
     NEVER_ENDS = "never-ends"
+    SHARES_ITS_TABLE = "shares-its-table"
+    """As by-id, in a table that is every run's."""
+    EMPTIES_FOR_OTHERS = "empties-for-others"
+    """As by-id, in a table that is every run's, and is emptied for each."""
     DIES = "dies"
     """Its process ends with no word of why."""
 
@@ -188,6 +192,13 @@ class ToyAttempt:
         if self.does is Does.READ_FAILS:
             raise InvalidOperator(f"query {self.query.name!r}: read failed: FileNotFoundError: rows")
         self.say(Kept(self.actor, self.incarnation, self._table()))
+        self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
+
+    def look_into_stores(self) -> None:
+        """What another run finds that begins, and then what is left of this one's."""
+        shares, empties = self.does is Does.SHARES_ITS_TABLE, self.does is Does.EMPTIES_FOR_OTHERS
+        for rows in (self._table() if shares else {}, {} if empties else self._table()):
+            self.say(Kept(self.actor, self.incarnation, rows))
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
 
     def _fail(self) -> None:
@@ -451,7 +462,7 @@ def _attempt(
         written=written,
     )
     try:
-        attempt.live()
+        attempt.look_into_stores() if run.kind is RunKind.STORES else attempt.live()
     except StreamproofError as error:
         harness.send(Failed(type(error).__name__, str(error)))
         harness.receive()

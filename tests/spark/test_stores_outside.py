@@ -23,7 +23,6 @@ from outside_sinks import (
     read_counts,
     read_one_place,
     reset_one_place,
-    reset_orders,
     retrying_with_key,
     retrying_without_key,
     web_query,
@@ -171,18 +170,12 @@ def test_an_answer_is_lost_and_the_sink_asks_again(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("sink", "reset", "comes_to"),
-    [
-        (retrying_without_key, reset_orders, Status.VIOLATED),
-        (retrying_with_key, reset_orders, Status.HOLDS),
-        # What is named after a run's label is new to it: a batch of a run before would not be written again.
-        (retrying_without_key, nothing, Status.VIOLATED),
-    ],
+    ("sink", "comes_to"), [(retrying_without_key, Status.VIOLATED), (retrying_with_key, Status.HOLDS)]
 )
 def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lost(
-    sink: Callable[..., None], reset: Callable[[RunFolders], None], comes_to: Status, web: int, tmp_path: Path
+    sink: Callable[..., None], comes_to: Status, web: int, tmp_path: Path
 ) -> None:
-    found = certified(web_query(sink, web, reset=reset), tmp_path, Victim.ANSWER)
+    found = certified(web_query(sink, web), tmp_path, Victim.ANSWER)
     assert statuses(found)["exactly-once"] is comes_to, found.certificate.verdicts
     for trial in found.certificate.trials:
         history = read_history(found.folder / trial.folder)

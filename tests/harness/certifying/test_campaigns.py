@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -426,6 +426,46 @@ def test_a_query_with_a_store_outside_is_killed_for_real_alone(
     assert [line.crash.batch for line in of_driver if line.split_brain] == [1, 3, 1]
     assert certified.certificate.draw is not None
     assert certified.certificate.draw.size == 4
+
+
+@pytest.mark.parametrize(
+    ("does", "shows"),
+    [
+        (Does.SHARES_ITS_TABLE, r"\d+ rows could be read right after a reset for a run of its own"),
+        (Does.EMPTIES_FOR_OTHERS, r"of \d+ rows that a run had left, others had been made once another was reset"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_query_whose_runs_are_in_one_place_is_refused(
+    does: Does,
+    shows: str,
+    workers: int,
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    install(monkeypatch, tmp_path, workers)
+    with pytest.raises(InvalidOperator, match=f"not kept apart in its stores: {shows}"):
+        certify(toy(does, stores=(Store("postgres", print),)))
+
+
+@pytest.mark.parametrize(
+    ("stores", "runs"), [((Store("postgres", print),), [[1, 2], [1]]), ((), [[1, 2, 1]])], ids=["a store", "none"]
+)
+def test_what_a_run_has_left_outside_under_its_label_is_no_later_runs(
+    stores: Sequence[Store], runs: list[list[int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What lies in its folders is put back as it was, with the label that it had."""
+    install(monkeypatch, tmp_path)
+    called: dict[str, list[int]] = {}
+    with ExitStack() as stack:
+        query = toy(Does.BY_ID, stores=stores)
+        (worker,) = reference_runs.open_recovery_workers(stack, "named", query, WORKLOAD, tmp_path / "work", True)
+        worker.await_ready()
+        for incarnation in (1, 2, 1):
+            assert worker.live("driver", "sink", incarnation, watched=False).failure is None
+            called.setdefault(worker.folders.label, []).append(incarnation)
+    assert list(called.values()) == runs
 
 
 def test_what_a_process_says_last_is_heard_when_it_has_ended(
