@@ -10,6 +10,7 @@ from ..core.addresses import Point, Side
 from ..crash_points.outside.relay import Seen
 from .attempts import Passed
 from .conclusion import Planned
+from .plan import Victim
 from .profile import batch_of
 
 NO_MESSAGE: Final = (
@@ -83,6 +84,16 @@ def messages_first(plan: Sequence[Planned]) -> list[Planned]:
         return int(not any(word in crash.name for word in _COMMITS))
 
     return sorted(plan, key=order)
+
+
+def foremost(plan: Sequence[Planned]) -> list[Planned]:
+    """Of crashes at messages, in this order, the first of each victim: where a sink is wrong, one of them mostly shows
+    it."""
+    found: dict[Victim, Planned] = {}
+    for planned in plan:
+        if planned.crash.point is Point.MESSAGE and not planned.split_brain:
+            found.setdefault(planned.crash.victim, planned)
+    return list(found.values())
 
 
 def _numbered(passed: Passed) -> tuple[tuple[int, str], int]:

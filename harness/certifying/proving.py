@@ -18,6 +18,7 @@ from .campaign_state import COMPARED, RUN, CampaignState, violates
 from .certificate import WITHOUT_FAILURES, QueryCounterexample
 from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
+from .messages import foremost
 from .plan import Crash, CrashTrial, How
 from .recovery_worker_kills import is_of_recovery_workers
 from .rejudging import first_wrong
@@ -154,7 +155,8 @@ class Proving:
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
-            runs = list(streams(plan, kills_a_run(self._state.claims)))
+            first = () if sampled else foremost(plan)
+            runs = list(streams(plan, kills_a_run(self._state.claims), first))
             self._state.begin(phase, len(runs))
             for planned in runs:
                 if not self._state.within_budget(share):

@@ -54,9 +54,11 @@ KEYS: Mapping[CrashPlace, Crash] = {
 # Streams
 
 
-@given(PLANS, st.integers(1, 6))
-def test_every_planned_crash_is_in_one_run_which_hits_no_batch_twice(plan: list[Planned], most: int) -> None:
-    runs = list(streams(plan, most))
+@given(PLANS, st.integers(1, 6), st.lists(PLANNED, max_size=3))
+def test_every_planned_crash_is_in_one_run_which_hits_no_batch_twice(
+    plan: list[Planned], most: int, first: list[Planned]
+) -> None:
+    runs = list(streams(plan, most, first))
     assert Counter(one for run in runs for one in run) == Counter(plan)
     for run in runs:
         batches = [one.crash.batch for one in run]
@@ -68,6 +70,11 @@ def test_every_planned_crash_is_in_one_run_which_hits_no_batch_twice(plan: list[
 def test_crashes_of_different_batches_share_a_run() -> None:
     plan = [planned(batch) for batch in (3, 1, 2, 1)]
     assert list(streams(plan, 5)) == [(plan[1], plan[2], plan[0]), (plan[3],)]
+
+
+def test_those_that_come_first_have_runs_of_their_own() -> None:
+    plan = [planned(batch) for batch in (3, 1, 2)]
+    assert list(streams(plan, 5, [plan[2], planned(4)])) == [(plan[2],), (plan[1], plan[0])]
 
 
 def test_of_a_plan_that_is_empty_there_are_no_runs() -> None:

@@ -16,7 +16,7 @@ from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.messages import messages_first, unreached, unseen, without_repeats
+from streamproof.harness.certifying.messages import foremost, messages_first, unreached, unseen, without_repeats
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
@@ -453,6 +453,15 @@ def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() 
         (Side.BEFORE, "db COMMIT#1"),
     ]
     assert Counter(first) == Counter(one.crash for one in of_the_driver(profile, every_batch=False))
+
+
+def test_the_foremost_message_is_that_of_each_victim() -> None:
+    profile = profile_of(attempt_of(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
+    of_driver = messages_first(of_the_driver(profile, every_batch=False))
+    answers = of_answers(profile, [Victim.ANSWER])
+    split = Planned(of_driver[0].crash, split_brain=True)
+    assert foremost([split, *of_driver[1:], *answers]) == [of_driver[1], answers[0]]
+    assert foremost([one for one in of_driver if one.crash.point is not Point.MESSAGE]) == []
 
 
 def reset(folders: RunFolders) -> None:
