@@ -8,8 +8,9 @@ drivers that are only thought to be dead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
@@ -37,6 +38,7 @@ _OF_NODES = frozenset(
     }
 )
 _NO_NODES = (Victim.DRIVER, Victim.ANSWER)
+_NUMBER = re.compile(r"\d+")
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
 
@@ -76,9 +78,11 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
     """Where the driver is to die: at each point of each batch, or of one batch of each kind. At lines of the user's
     code, in one batch of each kind, and the first time that it passes them; and wherever the driver has left something
     durable since the point before. Where it is killed for each of them, at the calls alone, since nothing else gets
-    out, and at what a call does to the sink's files but for the last of it, which is cut by the point after."""
+    out, and at what a call does to the sink's files but for the last of it, which is cut by the point after; and once
+    more in a batch that comes there with other effects done than those before it, since that may be the wrong order."""
     found: list[Passed] = []
-    seen: set[tuple[Point, Side, str, str]] = set()
+    seen: set[tuple[Point, Side, str, str, frozenset[str]]] = set()
+    done: dict[int, _Done] = {}
     shown_by: dict[str, int] = {}
     before = ""
     in_call: Passed | None = None
@@ -88,20 +92,49 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
         changed, before = state != before, state
         if crash.line is not None and not every_batch and not crash.line.called:
             continue
+        order = frozenset[str]() if every_batch else done.setdefault(crash.batch, _Done()).before(crash)
+        at = (crash.point, crash.side, crash.place) if crash.point is not Point.FILE else (Point.FILE, crash.side, "")
+        new = [what for kind in crash.kinds if (what := (*at, kind, order)) not in seen]
+        seen.update(new)
         if crash.point is Point.FILE and not every_batch:
             first = {kind for kind in crash.kinds if shown_by.setdefault(kind, crash.batch) == crash.batch}
-            if first and _is_own(crash):
+            if (first or new) and _is_own(crash):
                 # Once more is done in the same call.
                 found += [] if in_call is None else [in_call]
                 in_call = one
             continue
-        new = [what for kind in crash.kinds if (what := (crash.point, crash.side, crash.place, kind)) not in seen]
-        seen.update(new)
         always = every_batch and (crash.line is None or (changed and crash.actor == DRIVER))
         if new or always:
             found.append(one)
             in_call = None
     return found
+
+
+@dataclass
+class _Done:
+    """What a batch has done by a point: kinds of effects, of its sink's files and of messages."""
+
+    files: set[str] = field(default_factory=set)
+    messages: set[str] = field(default_factory=set)
+
+    def before(self, crash: Crash) -> frozenset[str]:
+        """What it has done by then, as far as it counts for the point: of a line, which comes before and after each
+        message that it sends, no message does. From then on it has done this, too."""
+        files = frozenset(self.files)
+        if crash.point is Point.FILE and _is_own(crash):
+            self.files.add(_kind_of_effect(crash))
+            return frozenset(self.files)
+        if crash.point is Point.MESSAGE:
+            found = files | self.messages
+            self.messages.add(_kind_of_effect(crash))
+            return found
+        return files if crash.point is Point.LINE else frozenset()
+
+
+def _kind_of_effect(crash: Crash) -> str:
+    """Of a message or a file operation, without which one of its kind it is, and without numbers: one may be the
+    batch's."""
+    return _NUMBER.sub("N", crash.name.rpartition("#")[0])
 
 
 def of_restarts(profile: Profile, of_driver: Iterable[Planned]) -> list[Planned]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -35,7 +35,7 @@ from streamproof.harness.certifying.planning import (
     replays_first,
     worst_to_recover_from,
 )
-from streamproof.harness.certifying.profile import batch_of, profile_of
+from streamproof.harness.certifying.profile import Profile, batch_of, profile_of
 from streamproof.harness.certifying.shrinking import crash_place
 from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
@@ -427,6 +427,53 @@ def test_where_nothing_can_be_copied_what_one_call_does_to_the_sink_is_cut_as_of
     of_files = [one.crash.key for one in of_the_driver(profile, False) if one.crash.point is Point.FILE]
     # The last of each call is cut by the crash after the call.
     assert of_files == ["0/write sink/a#1", "1/write sink/c#1"]
+
+
+def in_batches(effects: Mapping[int, Sequence[Passed]]) -> Profile:
+    """Of five batches like most, the sink of which does this before each is done."""
+    attempt = attempt_of([done(number) for number in range(6)])
+    points = list(attempt.passed)
+    for batch, some in effects.items():
+        place = points.index(passed(Point.ADD_BATCH, Side.AFTER, str(batch)))
+        points[place:place] = some
+    return profile_of(replace(attempt, passed=points))
+
+
+def test_where_nothing_can_be_copied_messages_in_another_order_than_in_the_batches_before_are_tried() -> None:
+    rows, marker = "PUT /rows", "PUT /marker"
+    orders = {batch: (rows, marker) if batch != 3 else (marker, rows) for batch in range(1, 5)}
+    profile = in_batches({batch: [*sent(batch, one, 1), *sent(batch, two, 1)] for batch, (one, two) in orders.items()})
+    tried = [one.crash for one in of_the_driver(profile, False) if one.crash.point is Point.MESSAGE]
+    assert {crash.batch for crash in tried} == {1, 3}
+    assert (3, Side.AFTER, "db PUT /marker#1") in {(one.batch, one.side, one.name) for one in tried}
+
+
+def test_where_nothing_can_be_copied_a_file_and_a_message_in_another_order_are_tried() -> None:
+    def effects(batch: int) -> list[Passed]:
+        call = both_sides(Point.LINE, f"{batch}/mine.put:3 calls os.replace#1")
+        files = [call[0], passed(Point.FILE, Side.AFTER, f"{batch}/rename sink/{batch}.new > sink/{batch}#1"), call[1]]
+        message = sent(batch, "COMMIT", 1)
+        return [*files, *message] if batch != 3 else [*message, *files]
+
+    tried = {one.crash for one in of_the_driver(in_batches({n: effects(n) for n in range(1, 5)}), False)}
+    fine = [(one.batch, one.point, one.side) for one in tried if one.point in (Point.MESSAGE, Point.LINE)]
+    assert {batch for batch, _, _ in fine} == {1, 3}
+    assert (3, Point.MESSAGE, Side.AFTER) in fine
+
+
+def test_where_nothing_can_be_copied_files_in_another_order_are_tried() -> None:
+    def effects(batch: int) -> list[Passed]:
+        found = []
+        for time, name in enumerate(("rows", "marker") if batch != 3 else ("marker", "rows"), 1):
+            call = both_sides(Point.LINE, f"{batch}/mine.put:3 calls os.replace#{time}")
+            file = passed(Point.FILE, Side.AFTER, f"{batch}/rename sink/new > sink/{name}-{batch}#1")
+            found += [call[0], file, call[1]]
+        return found
+
+    tried = {one.crash for one in of_the_driver(in_batches({n: effects(n) for n in range(1, 5)}), False)}
+    lines = {(one.batch, one.side, one.key) for one in tried if one.point is Point.LINE}
+    assert {batch for batch, _, _ in lines} == {1, 3}
+    assert (3, Side.AFTER, "3/mine.put:3 calls os.replace#1") in lines
 
 
 def test_kills_begin_where_a_batch_is_done_again_and_end_before_there_was_one() -> None:
