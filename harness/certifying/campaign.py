@@ -89,6 +89,7 @@ from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import messages_first
+from .never_run import lines_never_run
 from .plan import CrashTrial, How, Victim
 from .planning import (
     CrashPlan,
@@ -322,6 +323,7 @@ class _Campaign:
     """Of the versions: what drivers have said that they run on."""
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
+    without_failures: list[Attempt] = field(default_factory=list)
 
     @cached_property
     def asked(self) -> Asked:
@@ -343,7 +345,7 @@ class _Campaign:
                 if workers[0].no_journal:
                     state.not_covered.append(NO_FILES.format(why=workers[0].no_journal))
                 with state.timed("reference runs"):
-                    attempts = run_references(state, query, workers)
+                    attempts = self.without_failures = run_references(state, query, workers)
                 self._note_what_ran(workers)
                 self._state_time(workers, attempts)
                 references = [stamped for attempt in attempts for stamped in attempt.records]
@@ -685,6 +687,7 @@ class _Campaign:
             uncut=state.uncut,
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
+            never_run=lines_never_run(request.query, self.without_failures, state.plan),
         )
 
 

@@ -35,6 +35,11 @@ ROWS: Final = 40
 """Of the table of coverage. A larger one tells no side of a point from the other."""
 LISTED: Final = 10
 """Of what a list could go on with for ever."""
+NEVER_RUN: Final = (
+    "Lines of the query's own code that no run without failures executed: no crash was tried in them, and what they do "
+    "was judged only where a recovery came to them: {lines}. Feed what leads there (--workload), or certify that part "
+    "by itself."
+)
 LONG: Final = 600
 """Characters of what the query gave or was given."""
 
@@ -79,6 +84,10 @@ def covered_said(certificate: Certificate) -> str:
 def not_covered_said(certificate: Certificate) -> Iterator[str]:
     """What the verdicts do not speak of, a sentence each."""
     yield from _uncut_said(certificate.uncut)
+    if certificate.never_run:
+        rest = len(certificate.never_run) - LISTED
+        more = f"; and lines of {counted(rest, 'more function')}" if rest > 0 else ""
+        yield NEVER_RUN.format(lines="; ".join(certificate.never_run[:LISTED]) + more)
     if certificate.unjudgeable:
         yield f"Nothing can be judged: {certificate.unjudgeable}"
     missed: dict[str, list[str]] = {}

@@ -37,15 +37,16 @@ def module_of(frame: FrameType) -> str:
 
 
 def function_of(frame: FrameType) -> str:
-    return _function_in(module_of(frame), frame.f_code)
+    return name_in(module_of(frame), frame.f_code)
 
 
 def first_line_of(module: str, code: CodeType) -> str:
     """`sinks.write:12`, where a function begins."""
-    return f"{_function_in(module, code)}:{code.co_firstlineno}"
+    return f"{name_in(module, code)}:{code.co_firstlineno}"
 
 
-def _function_in(module: str, code: CodeType) -> str:
+def name_in(module: str, code: CodeType) -> str:
+    """Of a function, by its module and its code."""
     return _STRANGE.sub("_", f"{module}.{code.co_qualname}")
 
 

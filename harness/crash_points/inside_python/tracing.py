@@ -35,7 +35,7 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
 SYNC = os.sync
-_FUNCTIONS: Final = 0x1
+FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
 
 
@@ -229,7 +229,7 @@ class Tracer:
         found = self._known.get(id(code))
         if found is None:
             # Bodies of modules and of classes are none; and one that is imported is no part of any batch.
-            theirs = bool(code.co_flags & _FUNCTIONS) and self._watching.whose.owns(module_of(frame), code.co_filename)
+            theirs = bool(code.co_flags & FUNCTIONS) and self._watching.whose.owns(module_of(frame), code.co_filename)
             if theirs and _imports(frame):
                 return code
             name = function_of(frame) if theirs else ""

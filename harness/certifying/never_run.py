@@ -1,0 +1,40 @@
+"""Which lines of the user's functions no run without failures has executed, and no crash was planned at: what they do
+is known of no trial, but where a recovery has come to them by the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from ..contracts.query import Query
+from ..core.addresses import CodeLine, Point
+from ..crash_points.inside_python.own_lines import own_lines
+from .attempts import Attempt
+from .conclusion import Planned
+
+
+def lines_never_run(query: Query, attempts: Iterable[Attempt], plan: Iterable[Planned]) -> tuple[str, ...]:
+    """`sinks.write 31-33, 40`, of each function that has some, in the order of their names. `attempts` are those that
+    were watched."""
+    keys = [one.address.key for attempt in attempts for one in attempt.passed if one.address.point is Point.LINE]
+    keys += [one.crash.key for one in plan if one.crash.point is Point.LINE]
+    run: dict[str, set[int]] = {}
+    for line in filter(None, map(CodeLine.of, keys)):
+        run.setdefault(line.function, set()).add(line.line)
+    # Where no line was told of, nobody has followed the code, and which lines were run is not known.
+    return said_by_function(own_lines(query), run) if run else ()
+
+
+def said_by_function(lines: Mapping[str, frozenset[int]], run: Mapping[str, set[int]]) -> tuple[str, ...]:
+    """Lines that follow each other, with none between them that was run, are said as one stretch."""
+    said = []
+    for function, own in sorted(lines.items()):
+        known = run.get(function, set())
+        stretches = [list(some) for was_run, some in groupby(sorted(own), known.__contains__) if not was_run]
+        if stretches:
+            said.append(f"{function} {', '.join(_stretch(one) for one in stretches)}")
+    return tuple(said)
+
+
+def _stretch(lines: list[int]) -> str:
+    return f"{lines[0]}" if len(lines) == 1 else f"{lines[0]}-{lines[-1]}"

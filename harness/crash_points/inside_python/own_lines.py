@@ -1,0 +1,83 @@
+"""Which lines the user's functions have: of what a query hands over, and of all that this can come to by a name."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator, Mapping
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from .names import name_in
+from .tracing import FUNCTIONS
+from .whose import Whose, handed_over, whose_code
+
+if TYPE_CHECKING:
+    from ...contracts.query import Query
+
+_OF_THE_CALL: Final = frozenset({"RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "NOP"})
+"""What a function does in the line of its `def` before its first line: no line is told of that."""
+
+
+def own_lines(query: Query) -> Mapping[str, frozenset[int]]:
+    """By the name of a function (`sinks.write`), the numbers of its lines that can be executed. What is imported within
+    a function is not found, nor what is called by a name that is made up at work."""
+    whose = whose_code(query)
+    found: dict[str, set[int]] = {}
+    seen: set[int] = set()
+    waiting: list[Any] = [one for one, _ in handed_over(query) if not isinstance(one, ModuleType)]
+    kept = list(waiting)
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept.append(one)
+        if isinstance(one, type):
+            waiting += _methods_of(one)
+        elif isinstance(one, FunctionType) and whose.owns(one.__module__ or "", one.__code__.co_filename):
+            module = one.__module__ or "?"
+            for code in _codes_in(one.__code__):
+                if code.co_flags & FUNCTIONS:
+                    found.setdefault(name_in(module, code), set()).update(_lines_of(code))
+            waiting += _named_in(one, whose)
+        elif isinstance(one, partial):
+            waiting.append(one.func)
+        elif not isinstance(one, FunctionType | ModuleType):
+            waiting.append(type(one))
+    return {name: frozenset(lines) for name, lines in found.items()}
+
+
+def _methods_of(kind: type) -> Iterator[FunctionType]:
+    for held in vars(kind).values():
+        for one in (held, *(getattr(held, name, None) for name in ("__func__", "fget", "fset", "fdel", "__wrapped__"))):
+            if isinstance(one, FunctionType):
+                yield one
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    """It, and those of the functions and classes in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _codes_in(one)
+
+
+def _lines_of(code: CodeType) -> Iterator[int]:
+    line: int | None = None
+    for one in dis.get_instructions(code):
+        if one.starts_line is not None:
+            line = one.starts_line
+        if line is not None and not (line == code.co_firstlineno and one.opname in _OF_THE_CALL):
+            yield line
+
+
+def _named_in(function: FunctionType, whose: Whose) -> Iterator[object]:
+    """The functions and classes of the user's that a function names: of its module, or of another one of theirs."""
+    names = {name for code in _codes_in(function.__code__) for name in code.co_names}
+    for name in sorted(names):
+        held = function.__globals__.get(name)
+        if isinstance(held, ModuleType) and whose.owns(held.__name__, getattr(held, "__file__", None) or ""):
+            yield from (one for other in sorted(names) if (one := vars(held).get(other)) is not None)
+        elif held is not None:
+            yield held
