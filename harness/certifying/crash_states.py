@@ -56,6 +56,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """The numbers of its user and its group; None: those that a new file gets."""
     names: int = 1
     """Of a file whose operations are journalled, how many it has, which it says itself (`st_nlink`)."""
+    touched: int = 0
+    """Of a file whose operations are journalled, when it or what is known of it was changed (`st_ctime`)."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -75,7 +77,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
     def digest(self) -> str:
         """Of paths, contents, when files were changed, whose they are, who may do what with them, and which are one."""
         told = [
-            (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names)
+            (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names, one.touched)
             for one in self.files
         ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
@@ -175,7 +177,8 @@ def _content(entry: StateEntry | None) -> object:
 def _kind(entry: StateEntry | None) -> object:
     if entry is None:
         return None
-    return entry.content is None, entry.link, entry.size, entry.mode, entry.changed, entry.owner, entry.names
+    times = entry.changed, entry.touched
+    return entry.content is None, entry.link, entry.size, entry.mode, times, entry.owner, entry.names
 
 
 def _taken_back(entry: StateEntry | None) -> object:

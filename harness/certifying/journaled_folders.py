@@ -124,6 +124,7 @@ class JournaledFolders:
         tree = self._tree_of(state)
         self.clear()
         tree.write_to(self._mounted.below)
+        self._mounted.touched = tree.times_in(self._mounted.below)
         self._tree = tree
 
     def losses(self, state: CrashState, power: PowerLoss) -> list[CrashState]:
@@ -164,6 +165,7 @@ class JournaledFolders:
                     path.unlink()
         except OSError as error:
             raise StorageFailed(f"cannot clear {error.filename}: {error.strerror or error}") from error
+        self._mounted.touched = ()
         self._tree = Tree()
 
     def _all_absolute(self, paths: Iterable[str]) -> frozenset[str]:
@@ -207,6 +209,7 @@ class JournaledFolders:
                     rolled_back=back,
                     owner=node.owner,
                     names=names,
+                    touched=node.touched,
                 )
             case Folder():
                 marks = tuple(sorted(node.attributes.items()))

@@ -48,6 +48,8 @@ class MountedFolder:
         self._plan = home / "plan.json"
         self._name = mount_name(run)
         self._environment = dict(environment)
+        self.touched: tuple[tuple[int, int, int], ...] = ()
+        """What `StandingOrder` says of it, from the next order on."""
         self._log = log
 
     def __enter__(self) -> MountedFolder:
@@ -115,7 +117,8 @@ class MountedFolder:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+            told = msgspec.structs.replace(order, touched=self.touched)
+            self._process.stdin.write(msgspec.json.encode(told) + b"\n")
             self._process.stdin.flush()
             answered = self._process.stdout.readline()
         except OSError:

@@ -27,3 +27,6 @@ class StandingOrder(msgspec.Struct, frozen=True):
     token: str = ""
     node: str = ""
     incarnation: int = 0
+    touched: tuple[tuple[int, int, int], ...] = ()
+    """Of files and folders that were put back: the inode, when the disk below says that it was touched last, and when
+    it really was, ns since 1970. That holds until it is touched again."""

@@ -173,6 +173,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """Inodes whose content is all of the current attempt's making."""
         self._created: set[int] = set()
         """Those of them whose names are, too: the files were not there before."""
+        self._touched: dict[int, tuple[int, int]] = {}
+        """By inode, when it was touched last, as the disk below says it and as it was."""
 
     def obey(self, order: StandingOrder) -> None:
         with self._lock:
@@ -180,6 +182,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._asking.close()
             self._asking = None if order.asks is None else _Asking(order)
             self._struck = False
+            self._touched = {inode: (below, really) for inode, below, really in order.touched}
             self._seen.clear()
             self._made.clear()
             self._created.clear()
@@ -560,6 +563,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         found = {name: getattr(about, name) for name in _ABOUT}
         for name in ("atime", "mtime", "ctime"):
             found[f"st_{name}"] = getattr(about, f"st_{name}_ns")
+        below, really = self._touched.get(about.st_ino, (0, 0))
+        if about.st_ctime_ns == below:
+            found["st_ctime"] = really
         return found
 
     def _ask(self, path: str) -> None:

@@ -34,6 +34,8 @@ class File:
     """Its extended attributes."""
     owner: tuple[int, int] | None = None
     """The numbers of its user and its group; None: those that a new file gets."""
+    touched: int = 0
+    """When it, or anything that is known of it, was changed last (`st_ctime`), ns since 1970."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
@@ -72,7 +74,8 @@ class File:
         self.token = told.digest()
 
     def copied(self) -> File:
-        return File(bytearray(self.content), self.changed, self.token, self.mode, dict(self.attributes), self.owner)
+        attributes = dict(self.attributes)
+        return File(bytearray(self.content), self.changed, self.token, self.mode, attributes, self.owner, self.touched)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ class Folder:
     """Its extended attributes."""
     owner: tuple[int, int] | None = None
     """The numbers of its user and its group; None: those that a new folder gets."""
+    named: int | None = None
+    """When its names were changed last, ns since 1970; None: nobody knows."""
+    touched: int = 0
+    """As of a file."""
 
     def permit(self, mode: int) -> None:
         self.mode = mode
@@ -117,7 +124,7 @@ class Folder:
             self.attributes[name] = value
 
     def copied(self) -> Folder:
-        return Folder(self.mode, self.changed, dict(self.attributes), self.owner)
+        return Folder(self.mode, self.changed, dict(self.attributes), self.owner, self.named, self.touched)
 
 
 TreeNode = File | Symlink | Meeting | Folder
@@ -145,12 +152,14 @@ class Tree:
                 mode = stat.S_IMODE(about.st_mode)
                 owner = None if owner_of(about) == (os.geteuid(), os.getegid()) else owner_of(about)
                 if path.is_dir():
-                    tree.nodes[name] = Folder(mode, attributes=attributes_of(path), owner=owner)
+                    attributes, times = attributes_of(path), (about.st_mtime_ns, about.st_ctime_ns)
+                    tree.nodes[name] = Folder(mode, None, attributes, owner, *times)
                 elif not path.is_file():
                     tree.nodes[name] = Meeting(about.st_mode)
                 else:
                     content = path.read_bytes()
                     found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest(), mode)
+                    found.touched = about.st_ctime_ns
                     for attribute, value in attributes_of(path).items():
                         found.attribute(attribute, value)
                     if owner is not None:
@@ -205,6 +214,20 @@ class Tree:
         except OSError as error:
             raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
 
+    def times_in(self, folder: Path) -> tuple[tuple[int, int, int], ...]:
+        """Of each file and folder, as `write_to` has just made them there: its inode, when it was made, as the disk
+        below says it (`st_ctime`), which nobody can set, and when it was really touched last, ns since 1970. Raises
+        StorageFailed."""
+        found = {}
+        try:
+            for name, node in self.nodes.items():
+                if isinstance(node, File | Folder) and node.touched:
+                    about = os.lstat(folder / name)
+                    found[about.st_ino] = about.st_ctime_ns, node.touched
+        except OSError as error:
+            raise StorageFailed(f"cannot look at {error.filename}: {error.strerror or error}") from error
+        return tuple((inode, *times) for inode, times in found.items())
+
     def under(self, path: str) -> Iterator[str]:
         """What lies in a folder, at any depth."""
         beginning = f"{path}/" if path else ""
@@ -219,49 +242,69 @@ class Tree:
             for path in (one.path, one.other) if one.kind in MOVES else (one.path,):
                 if isinstance(above := self.nodes.get(path.rpartition("/")[0]), Folder):
                     above.changed = None
+                    above.named = above.touched = one.at
         match one.kind:
             case OperationKind.CREATE:
-                made = File(changed=one.at)
+                made = File(changed=one.at, touched=one.at)
                 made.write(0, b"")
                 self.nodes[one.path] = self.files[one.file] = made
             case OperationKind.WRITE:
                 file = self.file_of(one)
                 file.write(one.offset, one.data)
-                file.changed = one.at
+                file.changed = file.touched = one.at
             case OperationKind.TRUNCATE:
                 file = self.file_of(one)
                 file.truncate(one.offset)
-                file.changed = one.at
+                file.changed = file.touched = one.at
             case OperationKind.RENAME:
                 self._rename(one.path, one.other)
+                self._touch(one.other, one.at)
             case OperationKind.EXCHANGE:
                 self._exchange(one.path, one.other)
+                self._touch(one.path, one.at)
+                self._touch(one.other, one.at)
             case OperationKind.LINK:
                 self.nodes[one.path] = self._node(one.other)
+                self._touch(one.path, one.at)
             case OperationKind.SYMLINK:
                 self.nodes[one.path] = Symlink(one.other)
             case OperationKind.MKNOD:
                 self.nodes[one.path] = Meeting(one.offset)
             case OperationKind.UNLINK | OperationKind.RMDIR:
                 self._node(one.path)
+                # It may have other names.
+                self._touch(one.path, one.at)
                 del self.nodes[one.path]
             case OperationKind.MKDIR:
-                self.nodes[one.path] = Folder()
+                self.nodes[one.path] = Folder(named=one.at, touched=one.at)
             case OperationKind.TIMES:
                 node = self._inode_of(one)
                 if isinstance(node, File | Folder):
-                    node.changed = one.offset
-            case OperationKind.MODE:
-                self.holder_of(one).permit(one.offset)
-            case OperationKind.OWNER:
-                user, group = map(int, one.other.split(":"))
-                self.holder_of(one).own((user, group))
-            case OperationKind.SET_ATTRIBUTE:
-                self.holder_of(one).attribute(one.other, one.data)
-            case OperationKind.REMOVE_ATTRIBUTE:
-                self.holder_of(one).attribute(one.other, None)
+                    node.changed, node.touched = one.offset, one.at
+            case (
+                OperationKind.MODE | OperationKind.OWNER | OperationKind.SET_ATTRIBUTE | OperationKind.REMOVE_ATTRIBUTE
+            ):
+                self._give(one, self.holder_of(one))
             case _:
                 return
+
+    def _give(self, one: Operation, holder: File | Folder) -> None:
+        """Permissions, an owner or an attribute."""
+        holder.touched = one.at
+        match one.kind:
+            case OperationKind.MODE:
+                holder.permit(one.offset)
+            case OperationKind.OWNER:
+                user, group = map(int, one.other.split(":"))
+                holder.own((user, group))
+            case _:
+                is_set = one.kind is OperationKind.SET_ATTRIBUTE
+                holder.attribute(one.other, one.data if is_set else None)
+
+    def _touch(self, path: str, at: int) -> None:
+        node = self.nodes.get(path)
+        if isinstance(node, File | Folder):
+            node.touched = at
 
     def _rename(self, old: str, new: str) -> None:
         moved = self._node(old)
@@ -333,8 +376,9 @@ def _set_inode(path: Path, node: File | Folder) -> None:
         os.chown(path, *node.owner)
     if node.mode is not None:
         path.chmod(node.mode)
-    if node.changed is not None:
-        os.utime(path, ns=(node.changed, node.changed))
+    changed = node.named if isinstance(node, Folder) and node.changed is None else node.changed
+    if changed is not None:
+        os.utime(path, ns=(changed, changed))
 
 
 def owner_of(about: os.stat_result) -> tuple[int, int]:
