@@ -84,9 +84,17 @@ def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[
 
 def note_seen_outside(state: CampaignState, query: Query, attempts: Sequence[Attempt]) -> None:
     """Effects of the user's code that no crash can be tried between."""
-    state.uncut = uncut_of(query, attempts)
+    for attempt in attempts:
+        note_watched(state, query, attempt)
     if times := unannounced_of(attempts):
         state.not_covered.append(AGAIN.format(times=times, most=TIMES))
+
+
+def note_watched(state: CampaignState, query: Query, attempt: Attempt) -> None:
+    """One more attempt was watched, be it a recovery: what it does outside alone counts as well, and a file that was
+    there for a while in an attempt before, if it makes that again, was no name drawn at random."""
+    state.watched.append(attempt)
+    state.uncut = uncut_of(query, state.watched)
 
 
 def note_messages(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], profile: Profile) -> Profile:

@@ -323,7 +323,6 @@ class _Campaign:
     """Of the versions: what drivers have said that they run on."""
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
-    without_failures: list[Attempt] = field(default_factory=list)
 
     @cached_property
     def asked(self) -> Asked:
@@ -345,7 +344,7 @@ class _Campaign:
                 if workers[0].no_journal:
                     state.not_covered.append(NO_FILES.format(why=workers[0].no_journal))
                 with state.timed("reference runs"):
-                    attempts = self.without_failures = run_references(state, query, workers)
+                    attempts = run_references(state, query, workers)
                 self._note_what_ran(workers)
                 self._state_time(workers, attempts)
                 references = [stamped for attempt in attempts for stamped in attempt.records]
@@ -687,7 +686,7 @@ class _Campaign:
             uncut=state.uncut,
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
-            never_run=lines_never_run(request.query, self.without_failures, state.plan),
+            never_run=lines_never_run(request.query, state.watched, state.plan),
         )
 
 

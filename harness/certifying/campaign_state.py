@@ -17,6 +17,7 @@ from ..core.verdicts import Status
 from ..judging.oracle import Oracle
 from ..judging.statistics import KillSample
 from ..running.failed_oracles import kept_of
+from .attempts import Attempt
 from .budget import Budget, CampaignProgress
 from .certificate import QueryCounterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing
@@ -49,6 +50,9 @@ class CampaignState:
     not_reached: list[NotReached] = field(default_factory=list)
     not_covered: list[str] = field(default_factory=list)
     uncut: tuple[Uncut, ...] = ()
+    watched: list[Attempt] = field(default_factory=list)
+    """Attempts of which each line, and each effect outside of the folders, was noted: those without failures, and
+    recoveries."""
     durations: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     exhausted: str = ""

@@ -196,7 +196,7 @@ class Certificate(msgspec.Struct, frozen=True):
     more: More | None = None
     """None: nothing is left that more time would buy."""
     never_run: tuple[str, ...] = ()
-    """Lines of the user's functions that no run without failures has executed, and no crash was planned at, by
+    """Lines of the user's functions that no attempt that was watched has executed, and no crash was planned at, by
     function: `sinks.write 31-33, 40`."""
 
     def __post_init__(self) -> None:

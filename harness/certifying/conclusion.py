@@ -70,7 +70,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int
-    """How often it was seen in a run without failures."""
+    """How often it was seen in a run, be it one without failures or a recovery that was watched."""
     accepted: bool = False
     """Whether the user has said, by its name, that it does not count."""
 

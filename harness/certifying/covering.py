@@ -18,6 +18,7 @@ from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
 from .attempts import Attempt, Passed
+from .blind_spots import note_watched
 from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
@@ -383,7 +384,7 @@ class Covering:
         """It has died between effects of a batch. What it does then that is new is to be cut; and just before the last
         effect it dies again while it recovers: what counts its attempts, and gives up after the second, has lost
         something."""
-        second = recover(self._workers[0], first, watched=True)
+        second = self._watch_recovery(first)
         if second.failure is not None:
             self._not_recovered(first, second)
             return
@@ -446,6 +447,12 @@ class Covering:
             group += self._alike(states, here, attempt, (waiting,))
             self._enter(self._workers[0], crashed, group, states, attempt, run)
 
+    def _watch_recovery(self, first: Crashed) -> Attempt:
+        """In which each line and each effect is noted, as without a failure."""
+        second = recover(self._workers[0], first, watched=True)
+        note_watched(self._state, self._request.query, second)
+        return second
+
     def _not_recovered(self, first: Crashed, second: Attempt) -> None:
         """No crash in that recovery can be planned. The trial of that crash may be of another time, in which it did
         recover."""
@@ -454,7 +461,7 @@ class Covering:
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""
-        second = recover(self._workers[0], first, watched=True)
+        second = self._watch_recovery(first)
         if second.failure is not None:
             self._not_recovered(first, second)
             return

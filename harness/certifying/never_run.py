@@ -1,5 +1,5 @@
-"""Which lines of the user's functions no run without failures has executed, and no crash was planned at: what they do
-is known of no trial, but where a recovery has come to them by the way."""
+"""Which lines of the user's functions no attempt that was watched has executed, and no crash was planned at: what they
+do is known of no trial, but where a recovery has come to them by the way."""
 
 from __future__ import annotations
 

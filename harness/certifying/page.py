@@ -36,9 +36,9 @@ ROWS: Final = 40
 LISTED: Final = 10
 """Of what a list could go on with for ever."""
 NEVER_RUN: Final = (
-    "Lines of the query's own code that no run without failures executed: no crash was tried in them, and what they do "
-    "was judged only where a recovery came to them: {lines}. Feed what leads there (--workload), or certify that part "
-    "by itself."
+    "Lines of the query's own code that no run without failures executed, nor a recovery that was watched: no crash "
+    "was tried in them, and what they do was judged only where another recovery came to them: {lines}. Feed what "
+    "leads there (--workload), or certify that part by itself."
 )
 LONG: Final = 600
 """Characters of what the query gave or was given."""
@@ -156,7 +156,7 @@ def more_said(more: More, whole: bool = False) -> str:
 
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
     for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
-        where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run without failures"
+        where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run that was watched"
         if one.kind == "thread" and not one.accepted:
             yield (
                 f"Cut by no crash: what {one.name} does later than it did here. It has begun in {one.place}, and was "

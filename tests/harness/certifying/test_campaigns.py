@@ -942,6 +942,34 @@ def test_a_query_that_fails_without_any_fault_is_told_what_its_two_runs_share(
         certify(toy(Does.FAILS))
 
 
+@pytest.mark.parametrize(
+    ("passing", "in_recoveries_alone"), [(True, False), (False, True)], ids=["called-by-its-folder", "after-a-crash"]
+)
+def test_what_a_recovery_that_is_watched_does_outside_leaves_it_open(
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    passing: bool,
+    in_recoveries_alone: bool,
+) -> None:
+    """A file that is there for a while goes by another name in each worker's folders, and by the same in a recovery."""
+    install(monkeypatch, tmp_path, workers=2)
+    live = RecoveryWorker.live
+
+    def noting(worker: RecoveryWorker, *given: Any, **more: Any) -> Attempt:
+        attempt = live(worker, *given, **more)
+        watched = more.get("watched", (*given, False)[3])
+        if watched and not (in_recoveries_alone and attempt.actor in REFERENCES):
+            busy = OutsideEffect("file", f"/var/tmp/busy-{worker.name}", "sinks.write:17", passing=passing)
+            attempt.noted.append(Noted((busy,)))
+        return attempt
+
+    monkeypatch.setattr(RecoveryWorker, "live", noting)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], every_crash_point("driver", split_brain=False))
+    assert status(certified) is Status.UNKNOWN
+    assert "file /var/tmp/busy-worker-0 (sinks.write:17" in reasons(certified)
+
+
 def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
