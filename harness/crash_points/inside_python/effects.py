@@ -2,8 +2,9 @@
 
 Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, three things are seen: a file or
 a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
-else's, and that is another one when it returns. Only what happens while code of the user's is being executed counts,
-and nothing that Spark, the import of others' modules or a log does for it.
+else's, and that is another one when it returns; or to Spark's JVM, and that is another one when the user's code is
+left. Only what happens while code of the user's is being executed counts, and nothing that Spark, the import of others'
+modules or a log does for it, unless the user's code reads that again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from .whose import OURS
 
 _OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
+_JVM: Final = "py4j"
+"""By which the user's code calls Spark's JVM itself."""
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 _MEMORY: Final = ("/dev/shm/", "/dev/mqueue/")
 """But what lies here outlives who has written it."""
@@ -76,6 +79,11 @@ class Effects:
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._removed: set[str] = set()
         """Files that were there before."""
+        self._written_by_others: set[str] = set()
+        """Files that were opened for no code of the user's: by a log, say."""
+        self._in_the_jvm: dict[str, tuple[object, str]] = {}
+        """Paths that the user's code has handed to Spark's JVM since it was last left: what was there just before, and
+        the place."""
         self._unplaced: list[tuple[Sequence[str], str]] = []
         """Of each file that was opened by a name in some folder, where it may be, and the place in the user's code."""
         self._started: tuple[frozenset[int], str] | None = None
@@ -112,12 +120,20 @@ class Effects:
 
     def handed(self, callee: FrameType) -> Handed:
         """The files and folders whose paths a function of somebody else's is called with, and what they are."""
-        if module_of(callee).partition(".")[0] in _OTHERS:
+        owner = module_of(callee).partition(".")[0]
+        if owner in _OTHERS and owner != _JVM:
             return ()
         given = [callee.f_locals.get(name) for name in callee.f_code.co_varnames]
         more = [one for packed in given if isinstance(packed, tuple | dict) for one in _few(packed)]
         found = {_written_path(one) for one in (*given, *more)} - {""}
-        return tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
+        told = tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
+        if owner != _JVM:
+            return told
+        # It may be no more than the name of a thing that is asked to write later.
+        place = "" if callee.f_back is None else place_of(callee.f_back)
+        for path, signs in told:
+            self._in_the_jvm.setdefault(path, (signs, place))
+        return ()
 
     def given_back(self, handed: Handed, place: str) -> None:
         """It has returned: what is not as it was, it has written."""
@@ -146,6 +162,9 @@ class Effects:
             self._due = False
             self._look_around(getattr(self._within, "place", ""))
         self._find_unplaced()
+        in_the_jvm, self._in_the_jvm = self._in_the_jvm, {}
+        for path, (signs, place) in in_the_jvm.items():
+            self.given_back(((path, signs),), place)
         with self._lock:
             seen, self._seen = self._seen, Counter()
             removed, self._removed = self._removed, set()
@@ -189,6 +208,8 @@ class Effects:
                 frame = frame.f_back
             self._find_unplaced()
             named = [target for target in targets(arguments) if target]
+            if event == "open" and not named:
+                self._note_read(arguments[0], frame)
             if event == "open" and len(named) > 1:
                 self._note_one_of(named, frame)
                 return
@@ -214,6 +235,8 @@ class Effects:
         if not self._counts(kind, target):
             return
         theirs = self._user_frame(frame)
+        if theirs is None and event == "open":
+            self._written_by_others.add(target)
         if theirs is not None:
             with self._lock:
                 self._seen[kind, target, place_of(theirs)] += 1
@@ -223,6 +246,15 @@ class Effects:
                     # Python tells of it just before.
                     adopt_orphans(True)
                     self._started = frozenset(children()), place_of(theirs)
+
+    def _note_read(self, path: Any, frame: FrameType | None) -> None:
+        """What others have written for the user's code, and that goes by it: a log that says what is done."""
+        if not self._written_by_others or not (given := _path(path)):
+            return
+        target = _real(given, followed=True)
+        if target in self._written_by_others and (theirs := self._user_frame(frame)) is not None:
+            with self._lock:
+                self._seen["file", target, place_of(theirs)] += 1
 
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
         real = [_real(target, followed=True) for target in targets]

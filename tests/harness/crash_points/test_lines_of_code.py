@@ -1004,6 +1004,32 @@ def test_what_spark_does_for_the_users_code_is_no_effect(
     assert (tmp_path / "spilled").exists()
 
 
+@pytest.mark.parametrize("reads", ["open('done.log').read()", "pathlib.Path('done.log').read_text()"])
+def test_a_log_that_the_users_code_reads_again_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], reads: str
+) -> None:
+    """It may go by what it says there."""
+    logs = "logger = logging.getLogger('done')\nlogger.addHandler(logging.FileHandler('done.log'))\nlogger.error('3')\n"
+    assert noted(f"import pathlib\n{logs}{reads}") == {("file", "done.log", 1)}
+    logging.getLogger("done").handlers.pop().close()
+
+
+def test_a_file_whose_path_is_handed_to_the_jvm_is_an_effect_where_it_is_another_one_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Callable[[str], set[tuple[str, str, int]]]
+) -> None:
+    """`jvm.java.io.File(path)` writes nothing, and what is then asked of it has no path."""
+    module = ModuleType("py4j.made_up")
+    exec(
+        "import ctypes, os\nclass File:\n    def __init__(self, *given):\n        self.path = given[0]\n"
+        "    def create(self):\n        os.close(ctypes.CDLL(None).creat(self.path.encode(), 0o600))\n",
+        module.__dict__,
+    )
+    monkeypatch.setitem(sys.modules, "py4j.made_up", module)
+    made, asked = (str(tmp_path / name) for name in ("made", "asked"))
+    body = f"from py4j.made_up import File\nFile({asked!r})\nFile({made!r}).create()"
+    assert noted(body) == {("file", "made", 1)}
+
+
 def test_what_others_do_meanwhile_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True)
     with listening(monkeypatch, tmp_path, watching) as said, followed():
