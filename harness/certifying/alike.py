@@ -1,12 +1,13 @@
 """Which planned crashes are so like others that these stand for them, where no time is left to try each.
 
 - Batches are alike that are of the same kinds, and pass the same points in the same order, by the names of what is
-  done there, whatever numbers are in them, by where in the user's code it is done, and by how a file is used: whether
-  it is appended to, emptied, written from its beginning on, or must not be there yet. How often one file is written
-  to in a row is no matter: what a batch gives its sink has no fixed size. A crash of the driver in one of them is like
-  that at the same place in another, in a row of writes after as many of them. It need not be tried itself where two
-  like it have passed; or, where no more batches are alike than two, that in the other one. What one batch alone passes,
-  such as the last write of the longest row, nothing stands for.
+  done there, whatever numbers are in them (of names that differ by these alone, by which of them comes first), by where
+  in the user's code it is done, and by how a file is used: whether it is appended to, emptied, written from its
+  beginning on, or must not be there yet. How often one file is written to in a row is no matter: what a batch gives its
+  sink has no fixed size. A crash of the driver in one of them is like that at the same place in another, in a row of
+  writes after as many of them. It need not be tried itself where two like it have passed; or, where no more batches are
+  alike than two, that in the other one. What one batch alone passes, such as the last write of the longest row, nothing
+  stands for.
 - A split brain is like one at an earlier point of the same step: the driver that wakes up there comes to this point
   too, beside its successor, and goes on from it. It need not be tried itself where such a one has passed.
 
@@ -15,12 +16,12 @@ Nothing stands for a crash of anything else, during a recovery, or with a loss o
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..core.addresses import Point, Side
+from ..core.addresses import FINE_POINTS, Point, Side
+from .names_in_batches import by_rank
 from .plan import Crash, Victim
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ SPLIT_ORDER: Final = (
     (Point.COMMIT_LOG, Side.BEFORE),
 )
 """Where a driver is paused, in the order in which a batch comes to it."""
-_NUMBER: Final = re.compile(r"\d+")
 _Place = tuple[object, ...]
 
 
@@ -102,13 +102,14 @@ def _of_driver(line: Planned) -> bool:
 def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
     """Each by what is done there, where in the user's code and in which way, of a row of writes where and how that
     begins, and how often the batch has done that before: of writes, in how many rows, and in this one."""
+    names = by_rank(_named(line.crash) for line in lines)
     times: Counter[_Place] = Counter()
     placed: dict[_Place, Planned] = {}
     written = code = way = ""
     in_row = 0
     for line in lines:
         if not _is_write(line.crash):
-            what = *_what(line.crash), line.crash.in_code, _way(line.crash)
+            what = *_what(line.crash, names), line.crash.in_code, _way(line.crash)
             placed[*what, times[what], 0] = line
             times[what] += 1
             # Lines of code are planned in some batches alone.
@@ -119,7 +120,7 @@ def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
             in_row += 1
         else:
             written, in_row, code, way = name, 0, line.crash.in_code, _way(line.crash)
-        what = *_what(line.crash), code, way
+        what = *_what(line.crash, names), code, way
         times[what] += in_row == 0
         placed[*what, times[what] - 1, in_row] = line
     return placed
@@ -138,8 +139,14 @@ def _way(crash: Crash) -> str:
     return crash.text if crash.point is Point.FILE else ""
 
 
-def _what(crash: Crash) -> _Place:
-    name = crash.place if crash.point is Point.LINE else _NUMBER.sub("N", crash.key.partition("/")[2])
+def _named(crash: Crash) -> str:
+    """What is done there, without which time it is that its batch does that."""
+    name = crash.key.partition("/")[2]
+    return name.rpartition("#")[0] if crash.point in FINE_POINTS and "#" in name else name
+
+
+def _what(crash: Crash, names: Mapping[str, str]) -> _Place:
+    name = crash.place if crash.point is Point.LINE else names[_named(crash)]
     return crash.point, crash.side, crash.actor, crash.victim, name
 
 

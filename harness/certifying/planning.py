@@ -8,14 +8,14 @@ drivers that are only thought to be dead.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
 from .attempts import Passed
 from .conclusion import Planned
+from .names_in_batches import by_rank
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 from .waiting import SEALING
@@ -38,7 +38,6 @@ _OF_NODES = frozenset(
     }
 )
 _NO_NODES = (Victim.DRIVER, Victim.ANSWER)
-_NUMBER = re.compile(r"\d+")
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
 
@@ -82,6 +81,7 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
     more in a batch that comes there with other effects done than those before it, since that may be the wrong order."""
     found: list[Passed] = []
     seen: set[tuple[Point, Side, str, str, frozenset[str]]] = set()
+    names = {} if every_batch else _names_of_effects(profile)
     done: dict[int, _Done] = {}
     shown_by: dict[str, int] = {}
     before = ""
@@ -92,7 +92,8 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
         changed, before = state != before, state
         if crash.line is not None and not every_batch and not crash.line.called:
             continue
-        order = frozenset[str]() if every_batch else done.setdefault(crash.batch, _Done()).before(crash)
+        of_batch = done.setdefault(crash.batch, _Done(names.get(crash.batch, {})))
+        order = frozenset[str]() if every_batch else of_batch.before(crash)
         at = (crash.point, crash.side, crash.place) if crash.point is not Point.FILE else (Point.FILE, crash.side, "")
         new = [what for kind in crash.kinds if (what := (*at, kind, order)) not in seen]
         seen.update(new)
@@ -112,8 +113,10 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
 
 @dataclass
 class _Done:
-    """What a batch has done by a point: kinds of effects, of its sink's files and of messages."""
+    """What a batch has done by a point: effects on its sink's files, and messages."""
 
+    names: Mapping[str, str]
+    """What each effect is called in every batch."""
     files: set[str] = field(default_factory=set)
     messages: set[str] = field(default_factory=set)
 
@@ -121,20 +124,29 @@ class _Done:
         """What it has done by then, as far as it counts for the point: of a line, which comes before and after each
         message that it sends, no message does. From then on it has done this, too."""
         files = frozenset(self.files)
-        if crash.point is Point.FILE and _is_own(crash):
-            self.files.add(_kind_of_effect(crash))
-            return frozenset(self.files)
         if crash.point is Point.MESSAGE:
             found = files | self.messages
-            self.messages.add(_kind_of_effect(crash))
+            self.messages.add(self.names[_effect(crash)])
             return found
+        if crash.point is Point.FILE and _is_own(crash):
+            self.files.add(self.names[_effect(crash)])
+            return frozenset(self.files)
         return files if crash.point is Point.LINE else frozenset()
 
 
-def _kind_of_effect(crash: Crash) -> str:
-    """Of a message or a file operation, without which one of its kind it is, and without numbers: one may be the
-    batch's."""
-    return _NUMBER.sub("N", crash.name.rpartition("#")[0])
+def _names_of_effects(profile: Profile) -> Mapping[int, Mapping[str, str]]:
+    """By batch, what its effects are called."""
+    effects: dict[int, list[str]] = {batch: [] for batch in profile.kinds}
+    for one in profile.passed:
+        crash = crash_at(profile, one, Victim.DRIVER)
+        if crash.point is Point.MESSAGE or (crash.point is Point.FILE and _is_own(crash)):
+            effects.setdefault(crash.batch, []).append(_effect(crash))
+    return {batch: by_rank(some) for batch, some in effects.items()}
+
+
+def _effect(crash: Crash) -> str:
+    """Of a message or a file operation, without which one of its kind it is."""
+    return crash.name.rpartition("#")[0]
 
 
 def of_restarts(profile: Profile, of_driver: Iterable[Planned]) -> list[Planned]:

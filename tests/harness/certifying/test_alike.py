@@ -68,6 +68,15 @@ def test_nothing_stands_for_a_batch_of_another_kind_or_another_course() -> None:
         assert verdict([*steady, *odd], steady).status is Status.UNKNOWN
 
 
+def test_nothing_stands_for_a_batch_in_which_two_names_that_differ_by_a_number_change_places() -> None:
+    def two(number: int, *order: int) -> list[Planned]:
+        return batch(number, *(f"rename sink/f{one}-{number}.new > sink/f{one}-{number}#1" for one in order))
+
+    steady = [*two(8, 1, 2), *two(9, 1, 2)]
+    assert verdict([*steady, *two(10, 1, 2)], steady).status is Status.HOLDS
+    assert verdict([*steady, *two(10, 2, 1)], steady).status is Status.UNKNOWN
+
+
 def in_code(lines: Sequence[Planned], *places: str) -> list[Planned]:
     """With where in the user's code each operation on files is done."""
     first, *others = lines

@@ -461,10 +461,11 @@ def test_where_nothing_can_be_copied_a_file_and_a_message_in_another_order_are_t
     assert (3, Point.MESSAGE, Side.AFTER) in fine
 
 
-def test_where_nothing_can_be_copied_files_in_another_order_are_tried() -> None:
+@pytest.mark.parametrize("names", [("rows", "marker"), ("part1", "part2")])
+def test_where_nothing_can_be_copied_files_in_another_order_are_tried(names: tuple[str, str]) -> None:
     def effects(batch: int) -> list[Passed]:
         found = []
-        for time, name in enumerate(("rows", "marker") if batch != 3 else ("marker", "rows"), 1):
+        for time, name in enumerate(names if batch != 3 else reversed(names), 1):
             call = both_sides(Point.LINE, f"{batch}/mine.put:3 calls os.replace#{time}")
             file = passed(Point.FILE, Side.AFTER, f"{batch}/rename sink/new > sink/{name}-{batch}#1")
             found += [call[0], file, call[1]]
