@@ -9,6 +9,8 @@ from dataclasses import replace
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
 from ..core.errors import MissingTool
+from ..core.wording import counted
+from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -22,7 +24,7 @@ from .messages import NO_MESSAGE, unreached, unseen, without_repeats
 from .plan import Crash, Victim
 from .profile import Profile
 from .recovery_worker import RecoveryWorker
-from .reference_runs import other_spark
+from .reference_runs import MOST_NAMED, other_spark
 from .seen_outside import unannounced_of, uncut_of
 
 AGAIN = (
@@ -40,6 +42,11 @@ NEVER_CAME = (
 )
 NEVER_FIRED = (
     "no batch of a run without failures came to it, and every batch has it: its rule does not fire on Spark {}"
+)
+BY_THE_CLOCK = (
+    "A batch that is done again in another hour, or on another day, than it was begun: {functions} may ask for the "
+    "time, and what goes by that (a folder of the day, a key) is the same in a recovery that comes soon. Take the time "
+    "from the rows, or from what the first attempt has left."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
@@ -95,6 +102,14 @@ def note_watched(state: CampaignState, query: Query, attempt: Attempt) -> None:
     there for a while in an attempt before, if it makes that again, was no name drawn at random."""
     state.watched.append(attempt)
     state.uncut = uncut_of(query, state.watched)
+
+
+def note_clock(state: CampaignState, query: Query) -> None:
+    """No recovery waits for the next day."""
+    if functions := functions_that_ask_the_time(query):
+        rest = len(functions) - MOST_NAMED
+        named = ", ".join(functions[:MOST_NAMED]) + (f" and {counted(rest, 'more function')}" if rest > 0 else "")
+        state.not_covered.append(BY_THE_CLOCK.format(functions=named))
 
 
 def note_messages(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], profile: Profile) -> Profile:

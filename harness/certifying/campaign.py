@@ -58,6 +58,7 @@ from ..running.run import check_scenario, new_run_id
 from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .blind_spots import (
+    note_clock,
     note_messages,
     note_seen_outside,
     note_unpassed_hooks,
@@ -364,6 +365,7 @@ class _Campaign:
                 if watched_inside:
                     note_unpassed_points(state, query, attempts)
                 note_seen_outside(state, query, attempts)
+                note_clock(state, query)
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)

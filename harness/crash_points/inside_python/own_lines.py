@@ -22,30 +22,37 @@ _OF_THE_CALL: Final = frozenset({"RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETUR
 def own_lines(query: Query) -> Mapping[str, frozenset[int]]:
     """By the name of a function (`sinks.write`), the numbers of its lines that can be executed. What is imported within
     a function is not found, nor what is called by a name that is made up at work."""
-    whose = whose_code(query)
     found: dict[str, set[int]] = {}
-    seen: set[int] = set()
+    for function in own_functions(query):
+        for code in codes_in(function.__code__):
+            if code.co_flags & FUNCTIONS:
+                found.setdefault(name_in(function.__module__ or "?", code), set()).update(_lines_of(code))
+    return {name: frozenset(lines) for name, lines in found.items()}
+
+
+def own_functions(query: Query) -> list[FunctionType]:
+    """The user's functions that a query hands over, and those that they can come to by a name."""
+    whose = whose_code(query)
+    found: list[FunctionType] = []
+    seen: dict[int, object] = {}
+    """Kept, so that nothing else has their identity."""
     waiting: list[Any] = [one for one, _ in handed_over(query) if not isinstance(one, ModuleType)]
-    kept = list(waiting)
     while waiting:
         one = waiting.pop()
         if id(one) in seen:
             continue
-        seen.add(id(one))
-        kept.append(one)
+        seen[id(one)] = one
         if isinstance(one, type):
             waiting += _methods_of(one)
-        elif isinstance(one, FunctionType) and whose.owns(one.__module__ or "", one.__code__.co_filename):
-            module = one.__module__ or "?"
-            for code in _codes_in(one.__code__):
-                if code.co_flags & FUNCTIONS:
-                    found.setdefault(name_in(module, code), set()).update(_lines_of(code))
-            waiting += _named_in(one, whose)
+        elif isinstance(one, FunctionType):
+            if whose.owns(one.__module__ or "", one.__code__.co_filename):
+                found.append(one)
+                waiting += _named_in(one, whose)
         elif isinstance(one, partial):
             waiting.append(one.func)
-        elif not isinstance(one, FunctionType | ModuleType):
+        elif not isinstance(one, ModuleType):
             waiting.append(type(one))
-    return {name: frozenset(lines) for name, lines in found.items()}
+    return found
 
 
 def _methods_of(kind: type) -> Iterator[FunctionType]:
@@ -55,12 +62,12 @@ def _methods_of(kind: type) -> Iterator[FunctionType]:
                 yield one
 
 
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
+def codes_in(code: CodeType) -> Iterator[CodeType]:
     """It, and those of the functions and classes in it."""
     yield code
     for one in code.co_consts:
         if isinstance(one, CodeType):
-            yield from _codes_in(one)
+            yield from codes_in(one)
 
 
 def _lines_of(code: CodeType) -> Iterator[int]:
@@ -74,7 +81,7 @@ def _lines_of(code: CodeType) -> Iterator[int]:
 
 def _named_in(function: FunctionType, whose: Whose) -> Iterator[object]:
     """The functions and classes of the user's that a function names: of its module, or of another one of theirs."""
-    names = {name for code in _codes_in(function.__code__) for name in code.co_names}
+    names = {name for code in codes_in(function.__code__) for name in code.co_names}
     for name in sorted(names):
         held = function.__globals__.get(name)
         if isinstance(held, ModuleType) and whose.owns(held.__name__, getattr(held, "__file__", None) or ""):

@@ -1,0 +1,44 @@
+"""Which of the user's functions ask for the time of day, as far as their code says so by names."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import time
+from types import FunctionType
+from typing import TYPE_CHECKING, Final
+
+from .names import name_in
+from .own_lines import codes_in, own_functions
+
+if TYPE_CHECKING:
+    from ...contracts.query import Query
+
+_CLOCKS: Final = (time, datetime, datetime.datetime, datetime.date)
+_ASKING: Final = frozenset({"today", "now", "utcnow", "time_ns", "strftime", "localtime", "gmtime", "ctime"})
+_OTHER: Final = frozenset({"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"})
+"""What else is asked of `time`, of which `time.time` has no other name than itself."""
+_BY_ITSELF: Final = tuple(
+    getattr(time, name) for name in ("time", "time_ns", "strftime", "localtime", "gmtime", "ctime")
+)
+_OF_SPARK: Final = frozenset({"current_date", "curdate", "current_timestamp", "localtimestamp", "unix_timestamp"})
+_IN_SQL: Final = re.compile(r"\b(current_date|curdate|current_timestamp|localtimestamp)\b|\bnow\(\)", re.IGNORECASE)
+
+
+def functions_that_ask_the_time(query: Query) -> tuple[str, ...]:
+    """Their names (`sinks.write`), in order. What is called in turn, outside of the user's code, is not looked into."""
+    return tuple(sorted({name for one in own_functions(query) for name in _asking(one)}))
+
+
+def _asking(function: FunctionType) -> set[str]:
+    """It, and functions within it."""
+    found = set()
+    for code in codes_in(function.__code__):
+        names = set(code.co_names)
+        held = [function.__globals__.get(name) for name in names]
+        asks = bool(names & _ASKING) and any(one is clock for one in held for clock in _CLOCKS)
+        asks |= any(one is time for one in held) and not names & (_OTHER | _ASKING)
+        asks |= any(one is clock for one in held for clock in _BY_ITSELF)
+        if asks or names & _OF_SPARK or any(isinstance(one, str) and _IN_SQL.search(one) for one in code.co_consts):
+            found.add(name_in(function.__module__ or "?", code))
+    return found
