@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..contracts.query import Query
-from ..core.addresses import DRIVER, Point, Side
+from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
@@ -47,6 +47,11 @@ BY_THE_CLOCK = (
     "A batch that is done again in another hour, or on another day, than it was begun: {functions} may ask for the "
     "time, and what goes by that (a folder of the day, a key) is the same in a recovery that comes soon. Take the time "
     "from the rows, or from what the first attempt has left."
+)
+ONE_TASK = (
+    "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
+    "streamproof's source gives a batch in one partition. What one task has done and another has not, nothing shows: "
+    "let the query have more of them, as by rows.repartition(2)."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
@@ -102,6 +107,14 @@ def note_watched(state: CampaignState, query: Query, attempt: Attempt) -> None:
     there for a while in an attempt before, if it makes that again, was no name drawn at random."""
     state.watched.append(attempt)
     state.uncut = uncut_of(query, state.watched)
+
+
+def note_one_task(state: CampaignState, attempt: Attempt) -> None:
+    """A sink that is whole by its tasks alone is tried only where there are several."""
+    tasks = [one.address for one in attempt.passed if one.address.actor == TASK]
+    ends = {one.key.rpartition("/")[2] for one in tasks if one.point is Point.TASK_END}
+    if ends == {"0"} and any(one.point is Point.LINE for one in tasks):
+        state.not_covered.insert(0, ONE_TASK)
 
 
 def note_clock(state: CampaignState, query: Query) -> None:

@@ -60,6 +60,7 @@ from .attempts import Attempt
 from .blind_spots import (
     note_clock,
     note_messages,
+    note_one_task,
     note_seen_outside,
     note_unpassed_hooks,
     note_unpassed_points,
@@ -366,6 +367,7 @@ class _Campaign:
                     note_unpassed_points(state, query, attempts)
                 note_seen_outside(state, query, attempts)
                 note_clock(state, query)
+                note_one_task(state, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)
