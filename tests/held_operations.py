@@ -29,6 +29,11 @@ class Controller:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+        """What was done."""
+        self.about: list[str] = []
+        """What was about to be."""
+        self.refuses: Callable[[str], bool] = lambda key: False
+        """Whether what is about to be done is refused."""
         self.ways: list[str] = []
         """Of each, how its file is used."""
         self.answers: Callable[[int, str], bool] = lambda thread, key: True
@@ -50,9 +55,14 @@ class Controller:
         # Who is served by nobody any more hangs up.
         with suppress(OSError), connection, connection.makefile("rb") as lines:
             for line in lines:
-                _, _, _, thread, _, _, key = line.decode().rstrip("\n").split(" ", 6)
+                _, _, _, thread, side, _, key = line.decode().rstrip("\n").split(" ", 6)
                 key, _, way = key.partition("\t")
-                self.heard.append(key.removeprefix("?/"))
+                what = key.removeprefix("?/")
+                if side == "before":
+                    self.about.append(what)
+                    connection.sendall(b"r" if self.refuses(what) else b"g")
+                    continue
+                self.heard.append(what)
                 self.ways.append(way)
                 if self.answers(int(thread), key):
                     connection.sendall(b"g")

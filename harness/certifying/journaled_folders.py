@@ -16,6 +16,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
+from ..crash_points.files.naming import without_randoms
 from ..crash_points.files.operations import (
     BESIDE_SQLITE,
     LOG_INDEX,
@@ -29,7 +30,6 @@ from ..crash_points.files.power import Loss, power_losses
 from ..crash_points.files.trees import File, Folder, Meeting, Symlink, Tree, TreeNode, remove_folder
 from ..recording.history import Lost
 from .crash_states import DRAFT, CrashState, Looks, StateEntry
-from .file_points import without_randoms
 from .sqlite_rollback import rolled_back
 from .varying_names import VaryingNames
 

@@ -33,6 +33,7 @@ from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
 from ..crash_points.files.mounting import MountedFolder
+from ..crash_points.files.naming import FilePoints
 from ..crash_points.inside_python.following import read_noted
 from ..crash_points.inside_python.user_points import points_environment
 from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
@@ -60,7 +61,7 @@ from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
 from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
-from .file_points import FilePoints, acts_for_task
+from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers
 from .seen_outside import of_any_run, written_elsewhere
@@ -412,7 +413,7 @@ class RecoveryWorker:
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
-            self._files = FilePoints(self.names)
+            self._files = FilePoints(self.names.plain)
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, last_planned_batch(self._checkpoint)))
             self._current.attempt = attempt
@@ -567,7 +568,7 @@ class RecoveryWorker:
             batch = self._batch
         self._batch = batch
         if held.point is Point.FILE:
-            rest = self._files.name(batch, rest)
+            rest = self._files.name(batch, rest, held.side)
         actor = held.actor or (TASK if _in_task(held) else DRIVER)
         address = Address(actor, attempt.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
         await self._pass(attempt, address, held.text)

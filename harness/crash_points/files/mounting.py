@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ...core.waiting import wait_until
 from ...core.wire import Endpoint
 from .mounts import MOUNTED, mount_name, unmount
 from .operations import LOOKS, OperationKind, read_operations
-from .orders import ServingPlan, StandingOrder
+from .orders import Obeyed, ServingPlan, StandingOrder
 
 FUSE_DEVICE = Path("/dev/fuse")
 READY_SECONDS = 30.0
@@ -51,6 +52,7 @@ class MountedFolder:
         self.touched: tuple[tuple[int, int, int], ...] = ()
         """What `StandingOrder` says of it, from the next order on."""
         self._log = log
+        self._speaking = threading.Lock()
 
     def __enter__(self) -> MountedFolder:
         """Raises MissingTool where it cannot be mounted, StorageFailed where the folders cannot be made."""
@@ -94,13 +96,27 @@ class MountedFolder:
             self._process.stdout.close()
             unmount(self.mount)
 
-    def announce(self, place: Endpoint, token: str, node: str, incarnation: int) -> None:
-        """From now on, tell `place` of each operation that changes something, and journal it. Raises ProcessDied."""
-        self._obey(StandingOrder(place, token, node, incarnation))
+    def announce(
+        self,
+        place: Endpoint,
+        token: str,
+        node: str,
+        incarnation: int,
+        asks_before: bool = False,
+        others_live: bool = False,
+    ) -> None:
+        """From now on, tell `place` of each operation that changes something, and journal it. `asks_before`: tell of it
+        before it is done, too. `others_live`: where the caller of one is killed, what others do is done. Raises
+        ProcessDied."""
+        self._obey(StandingOrder(place, token, node, incarnation, asks_before, others_live))
 
     def be_quiet(self) -> None:
         """From now on, journal what is looked at alone. Raises ProcessDied."""
         self._obey(StandingOrder())
+
+    def refused(self) -> int:
+        """How many operations were refused, in all. Not to be asked by who has to answer one. Raises ProcessDied."""
+        return self._obey(StandingOrder(as_before=True)).refused
 
     @property
     def position(self) -> int:
@@ -113,18 +129,20 @@ class MountedFolder:
             (one.kind, one.path) for _, one in read_operations(self.journal, begin, self.position) if one.kind in LOOKS
         )
 
-    def _obey(self, order: StandingOrder) -> None:
+    def _obey(self, order: StandingOrder) -> Obeyed:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             told = msgspec.structs.replace(order, touched=self.touched)
-            self._process.stdin.write(msgspec.json.encode(told) + b"\n")
-            self._process.stdin.flush()
-            answered = self._process.stdout.readline()
+            with self._speaking:
+                self._process.stdin.write(msgspec.json.encode(told) + b"\n")
+                self._process.stdin.flush()
+                answered = self._process.stdout.readline()
         except OSError:
             answered = b""
         if not answered:
             raise ProcessDied(f"what serves {self.mount} ended with status {self._process.poll()}; {self._said()}")
+        return msgspec.json.decode(answered, type=Obeyed)
 
     def _is_up(self) -> bool:
         if self._process.poll() is not None:

@@ -20,7 +20,7 @@ class ServingPlan(msgspec.Struct, frozen=True):
 
 
 class StandingOrder(msgspec.Struct, frozen=True):
-    """From the owner. It is answered by an empty object once it is in force."""
+    """From the owner. It is answered by `Obeyed` once it is in force."""
 
     asks: Endpoint | None = None
     """Who is told of points; None: nobody, and only what is looked at is journalled."""
@@ -30,3 +30,16 @@ class StandingOrder(msgspec.Struct, frozen=True):
     touched: tuple[tuple[int, int, int], ...] = ()
     """Of files and folders that were put back: the inode, when the disk below says that it was touched last, and when
     it really was, ns since 1970. That holds until it is touched again."""
+    asks_before: bool = False
+    """Whether each operation is told before it is done, too, so that it can be refused."""
+    others_live: bool = False
+    """Whether others act on when the caller of an operation is killed."""
+    as_before: bool = False
+    """The order that is in force stays so; the rest of this one means nothing."""
+
+
+class Obeyed(msgspec.Struct, frozen=True):
+    """What serves the folder, of itself. What had been told when the order came is over."""
+
+    refused: int
+    """How many operations it has refused as it was answered, since it began."""

@@ -7,7 +7,12 @@ While it *asks*, each operation is announced as a crash point once it is done, b
 answered when the harness says go. A process that waits for the answer cannot be killed before it is given, even by
 SIGKILL; so a waiting caller that is being killed gets its answer at once, and never returns to its own code. From then
 on nothing is done any more for anybody, until the owner says `fresh`: what was in flight when the victim died is lost
-with it.
+with it. Where others live on, by the owner's order, only who is being killed is done nothing for.
+
+Where the order says so, an operation is announced before it is done as well, and what is refused there is not done, nor
+journalled: its caller lives, and has an I/O error. A write is refused for good: tried again by the same thread, at the
+same place of the same open file, it is refused again. For the kernel cuts up a large write, and tells of no error where
+a part of one is done already; who wrote goes on with the rest then, and has to hear of it.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +37,10 @@ import mfusepy
 import msgspec
 
 from ...core.addresses import Point, Side
+from ..inside_spark.listener import REFUSE
 from .mounts import unmount
 from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, Operation, OperationKind, framed
-from .orders import ServingPlan, StandingOrder
+from .orders import Obeyed, ServingPlan, StandingOrder
 from .trees import USERS_OWN, owner_of
 
 _library = ctypes.CDLL(None, use_errno=True)
@@ -57,6 +64,13 @@ class _Handle:
     """Its file's name by now; empty: none any more."""
 
 
+class _Answer(Enum):
+    GO = "go"
+    REFUSED = "refused"
+    DYING = "dying"
+    """Nobody's: the caller is being killed."""
+
+
 class _Asking:
     """The connection over which points are announced."""
 
@@ -72,9 +86,8 @@ class _Asking:
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._connection
 
-    def ask(self, one: Operation, way: str) -> bool:
-        """`way` is how the file is used. Returns once the harness says go, or nobody is left to say so. False: the
-        caller is being killed."""
+    def ask(self, one: Operation, way: str, side: Side) -> _Answer:
+        """`way` is how the file is used. Returns once the harness has answered, or nobody is left to do so."""
         order = self._order
         what = f"{one.kind} {one.path}"
         if one.kind in MOVES or one.kind in OF_ATTRIBUTES:
@@ -82,7 +95,7 @@ class _Asking:
         # A line ends at its end, what it is about at a tab, and a path can hold anything.
         key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").translate(_NOT_IN_A_KEY)
         said = f"{key}\t{way}" if way else key
-        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {said}\n"
+        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {side} {Point.FILE} {said}\n"
         try:
             connection = self._connect()
             connection.settimeout(ASK_SECONDS)
@@ -90,18 +103,20 @@ class _Asking:
             connection.settimeout(_LOOK_SECONDS)
             while True:
                 try:
-                    connection.recv(1)
-                    return True
+                    return _Answer.REFUSED if connection.recv(1) == REFUSE else _Answer.GO
                 except TimeoutError:
                     if _dying(one.thread):
-                        return False
+                        # What it is answered is nobody's: the next is asked anew.
+                        self.close()
+                        return _Answer.DYING
         except OSError:
             # A harness that is gone holds nobody. One that is there finds more in the journal than it was told.
-            return True
+            return _Answer.GO
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
 
 
 def _caller() -> int:
@@ -167,7 +182,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._lock = threading.Lock()
         """What is done and what is journalled is in one order."""
         self._asking: _Asking | None = None
+        self._order = StandingOrder()
         self._struck = False
+        self._refused = 0
+        """How many operations were, in all."""
+        self._refused_writes: set[tuple[int, int, int]] = set()
+        """Writes that are refused for good: thread, handle and offset."""
+        self._hidden: dict[str, str] = {}
+        """Of files that a rename is about to replace, and that somebody has open, the name that libfuse gave them."""
         self._seen: set[tuple[OperationKind, str]] = set()
         self._made: set[int] = set()
         """Inodes whose content is all of the current attempt's making."""
@@ -176,16 +198,23 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._touched: dict[int, tuple[int, int]] = {}
         """By inode, when it was touched last, as the disk below says it and as it was."""
 
-    def obey(self, order: StandingOrder) -> None:
+    def obey(self, order: StandingOrder) -> Obeyed:
         with self._lock:
-            if self._asking is not None:
-                self._asking.close()
-            self._asking = None if order.asks is None else _Asking(order)
-            self._struck = False
-            self._touched = {inode: (below, really) for inode, below, really in order.touched}
-            self._seen.clear()
-            self._made.clear()
-            self._created.clear()
+            if not order.as_before:
+                self._begin_anew(order)
+            return Obeyed(self._refused)
+
+    def _begin_anew(self, order: StandingOrder) -> None:
+        if self._asking is not None:
+            self._asking.close()
+        self._asking = None if order.asks is None else _Asking(order)
+        self._order = order
+        self._struck = False
+        self._refused_writes.clear()
+        self._touched = {inode: (below, really) for inode, below, really in order.touched}
+        self._seen.clear()
+        self._made.clear()
+        self._created.clear()
 
     # What changes something
 
@@ -197,12 +226,32 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         thread = _caller()
         one = Operation(kind, path[1:], time.time_ns(), thread, **more)
         self._journal.write(framed(one))
-        if one.is_point and not self._asking.ask(one, way):
-            self._struck = True
+        if one.is_point and self._asking.ask(one, way, Side.AFTER) is _Answer.DYING:
+            self._struck = not self._order.others_live
 
     def _refuse_after_death(self) -> None:
         if self._struck:
             raise OSError(errno.EIO, "its process is being killed")
+
+    def _permit(self, kind: OperationKind, path: str, way: str = "", other: str = "") -> None:
+        """Ask whether this may be done, with the lock held, where somebody is to be asked. Raises OSError where it may
+        not."""
+        self._refuse_after_death()
+        if self._asking is None or not self._order.asks_before:
+            return
+        one = Operation(kind, path[1:], time.time_ns(), _caller(), other)
+        if not one.is_point:
+            return
+        match self._asking.ask(one, way, Side.BEFORE):
+            case _Answer.REFUSED:
+                self._refuse()
+            case _Answer.DYING:
+                self._struck = not self._order.others_live
+                raise OSError(errno.EIO, "its process is being killed")
+
+    def _refuse(self) -> None:
+        self._refused += 1
+        raise OSError(errno.EIO, "refused, as the harness wants it")
 
     def _at(self, path: str) -> str:
         """Where it is kept. A file that somebody still uses, and that has no name any more, is not kept among those
@@ -226,8 +275,11 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def create(self, path: str, mode: int, flags: int = 0) -> int:
         with self._lock:
-            self._refuse_after_death()
             there = os.path.lexists(self._at(path))
+            if there and not flags & os.O_TRUNC:
+                self._refuse_after_death()
+            else:
+                self._permit(OperationKind.TRUNCATE if there else OperationKind.CREATE, path, _way_of(flags))
             fd = os.open(self._at(path), (flags | os.O_CREAT) & ~_OURS, mode)
             file = os.fstat(fd).st_ino
             if not there:
@@ -247,7 +299,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if flags & os.O_TRUNC:
             self._meddle(path)
             with self._lock:
-                self._refuse_after_death()
+                self._permit(OperationKind.TRUNCATE, path, _way_of(flags))
                 fd = os.open(self._at(path), flags & ~_OURS)
                 file = os.fstat(fd).st_ino
                 self._made.add(file)
@@ -273,30 +325,39 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """`appends`: as its file is used by now, whatever it was opened for."""
         handle = self._handles[fh]
         with self._lock:
-            if _caller() != KERNEL:
-                # What was stored in a map of memory outlives who has stored it.
-                self._refuse_after_death()
             if appends:
                 offset = os.fstat(handle.fd).st_size
             _check_length(offset + len(data))
-            written = os.pwrite(handle.fd, data, offset)
             way = _way_of(os.O_APPEND) if appends else "" if offset else "at 0"
+            if _caller() != KERNEL:
+                # What was stored in a map of memory outlives who has stored it.
+                self._permit_write(handle.path, way, (_caller(), fh, offset))
+            written = os.pwrite(handle.fd, data, offset)
             done = bytes(data[:written])
             self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
             return written
+
+    def _permit_write(self, path: str, way: str, which: tuple[int, int, int]) -> None:
+        if which in self._refused_writes:
+            self._refuse()
+        try:
+            self._permit(OperationKind.WRITE, path, way)
+        except OSError:
+            self._refused_writes.add(which)
+            raise
 
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
         if named := self._named(path, fh):
             self._meddle(named)
         _check_length(length)
         with self._lock:
-            self._refuse_after_death()
+            way = "" if length else "to 0"
+            self._permit(OperationKind.TRUNCATE, self._named(path, fh), way)
             about = self._meant(path, fh)
             os.truncate(about, length)
             file = os.stat(about).st_ino
             if length == 0:
                 self._made.add(file)
-            way = "" if length else "to 0"
             self._change(OperationKind.TRUNCATE, self._named(path, fh), way, offset=length, file=file)
             return 0
 
@@ -312,10 +373,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             length = os.fstat(handle.fd).st_size
             if mode & (_PUNCHES | _ZEROES) and offset < length:
                 zeroes = bytes(min(end, length) - offset)
-                os.pwrite(handle.fd, zeroes, offset)
                 way = "" if offset else "at 0"
+                self._permit(OperationKind.WRITE, handle.path, way)
+                os.pwrite(handle.fd, zeroes, offset)
                 self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=zeroes, file=handle.file)
             if not mode & _KEEPS_LENGTH and end > length:
+                self._permit(OperationKind.TRUNCATE, handle.path)
                 os.ftruncate(handle.fd, end)
                 self._change(OperationKind.TRUNCATE, handle.path, offset=end, file=handle.file)
             return 0
@@ -339,24 +402,45 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 raise OSError(errno.EINVAL, f"a rename with the flags {flags}")
             if flags and os.path.lexists(self._at(new)):
                 raise OSError(errno.EEXIST, f"{new} is there")
-            os.rename(self._at(old), self._at(new))
+            hidden = self._hidden.pop(new, "")
+            # That is how libfuse says that a file which is still open has lost its name; where another one is about to
+            # get it, that is one step.
+            replaced = removed and _renames(_caller())
+            try:
+                if removed and not replaced:
+                    self._permit(OperationKind.UNLINK, old)
+                elif not removed:
+                    self._permit(OperationKind.RENAME, old, other=new[1:])
+                os.rename(self._at(old), self._at(new))
+            except OSError:
+                if hidden:
+                    self._bring_back(hidden, new)
+                raise
             if removed:
-                # That is how libfuse says that a file which is still open has lost its name; where another one is about
-                # to get it, that is one step.
                 self._rename_handles(old, "")
-                if not _renames(_caller()):
+                if replaced:
+                    self._hidden[old] = new
+                else:
                     self._change(OperationKind.UNLINK, old)
             else:
                 self._rename_handles(old, new)
                 self._change(OperationKind.RENAME, old, other=new[1:])
             return 0
 
+    def _bring_back(self, hidden: str, name: str) -> None:
+        """A file that was to be replaced keeps its name. libfuse removes the other one once nobody has it open."""
+        file = os.stat(self._at(hidden)).st_ino
+        os.link(self._at(hidden), self._at(name))
+        for handle in self._handles.values():
+            if handle.file == file:
+                handle.path = name
+
     def _exchange(self, one: str, other: str) -> int:
         for path in (one, other):
             self._look_into(path)
             self._meddle(path)
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.EXCHANGE, one, other=other[1:])
             _exchange_names(self._at(one), self._at(other))
             for handle in self._handles.values():
                 handle.path = _moved(handle.path, {one: other, other: one})
@@ -366,14 +450,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def link(self, target: str, source: str) -> int:
         self._look_into(source)
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.LINK, target, other=source[1:])
             os.link(self._at(source), self._at(target))
             self._change(OperationKind.LINK, target, other=source[1:])
             return 0
 
     def symlink(self, target: str, source: str) -> int:
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.SYMLINK, target, other=source)
             os.symlink(source, self._at(target))
             self._change(OperationKind.SYMLINK, target, other=source)
             return 0
@@ -384,7 +468,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
             raise OSError(errno.EPERM, f"something of the mode {mode:o}")
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.MKNOD, path)
             os.mknod(self._at(path), mode)
             self._change(OperationKind.MKNOD, path, offset=mode)
             return 0
@@ -392,16 +476,20 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def unlink(self, path: str) -> int:
         self._meddle(path)
         with self._lock:
-            self._refuse_after_death()
+            has_name = not path.rpartition("/")[2].startswith(_NAMELESS)
+            if has_name:
+                self._permit(OperationKind.UNLINK, path)
+            else:
+                self._refuse_after_death()
             os.unlink(self._at(path))
-            if not path.rpartition("/")[2].startswith(_NAMELESS):
+            if has_name:
                 self._rename_handles(path, "")
                 self._change(OperationKind.UNLINK, path)
             return 0
 
     def mkdir(self, path: str, mode: int) -> int:
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.MKDIR, path)
             os.mkdir(self._at(path), mode)
             self._made.add(os.stat(self._at(path)).st_ino)
             self._change(OperationKind.MKDIR, path)
@@ -411,7 +499,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         # It goes only where it is empty.
         self._look(OperationKind.LISTED, path)
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.RMDIR, path)
             os.rmdir(self._at(path))
             self._change(OperationKind.RMDIR, path)
             return 0
@@ -419,13 +507,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def fsync(self, path: str | None, datasync: int, fh: int) -> int:
         # Whoever loses power is the harness, which knows what was synced: the disk below has nothing to do.
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.SYNC, self._handles[fh].path)
             self._change(OperationKind.SYNC, self._handles[fh].path, file=self._handles[fh].file)
             return 0
 
     def fsyncdir(self, path: str | None, datasync: int, fh: int) -> int:
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
             self._change(OperationKind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
             return 0
 
@@ -452,9 +540,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             before = _stat(about)
             if stat.S_ISLNK(before.st_mode):
                 raise OSError(errno.EOPNOTSUPP, "a link has no permissions of its own")
-            os.chmod(about, mode)
             bits = stat.S_IMODE(mode)
-            if _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits:
+            changes = _is_kept(path, before) and stat.S_IMODE(before.st_mode) != bits
+            if changes:
+                self._permit(OperationKind.MODE, self._named(path, fh))
+            os.chmod(about, mode)
+            if changes:
                 self._change(OperationKind.MODE, self._named(path, fh), offset=bits, file=before.st_ino)
             return 0
 
@@ -466,7 +557,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             # It goes by what is there.
             self._look_at(path)
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.SET_ATTRIBUTE, path, other=name)
             os.setxattr(self._at(path), name, value, options, follow_symlinks=False)
             self._change_attribute(OperationKind.SET_ATTRIBUTE, path, name, value)
             return 0
@@ -474,7 +565,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def removexattr(self, path: str, name: str) -> int:
         self._look_at(path)
         with self._lock:
-            self._refuse_after_death()
+            self._permit(OperationKind.REMOVE_ATTRIBUTE, path, other=name)
             os.removexattr(self._at(path), name, follow_symlinks=False)
             self._change_attribute(OperationKind.REMOVE_ATTRIBUTE, path, name)
             return 0
@@ -498,6 +589,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._refuse_after_death()
             about = self._meant(path, fh)
             before = _stat(about)
+            asked = tuple(old if new == _SAME else new for new, old in zip((uid, gid), owner_of(before), strict=True))
+            if _is_kept(path, before) and asked != owner_of(before):
+                self._permit(OperationKind.OWNER, self._named(path, fh), other="{}:{}".format(*asked))
             os.chown(about, uid, gid, follow_symlinks=isinstance(about, int))
             owner = owner_of(_stat(about))
             if _is_kept(path, before) and owner != owner_of(before):
@@ -726,6 +820,8 @@ _NOW, _AS_IT_IS = (1 << 30) - 1, (1 << 30) - 2
 """UTIME_NOW and UTIME_OMIT, in the place of the nanoseconds of a time that is set."""
 _KEEPS_LENGTH, _PUNCHES, _ZEROES = 0x1, 0x2, 0x10
 """Of fallocate: the file does not get longer; a part of it is given back, or zeroed, and reads as zeroes then."""
+_SAME = -1
+"""Of a user or a group: it stays who it is."""
 _NO_REPLACE, _EXCHANGE = 1, 2
 """Of a rename: only where nothing has the new name; and the two names change places."""
 _HERE = -100
@@ -736,8 +832,8 @@ _OF_THE_DISK = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_fil
 
 def _listen(folders: Folders, plan: ServingPlan) -> None:
     for line in sys.stdin.buffer:
-        folders.obey(msgspec.json.decode(line, type=StandingOrder))
-        sys.stdout.buffer.write(b"{}\n")
+        obeyed = folders.obey(msgspec.json.decode(line, type=StandingOrder))
+        sys.stdout.buffer.write(msgspec.json.encode(obeyed) + b"\n")
         sys.stdout.buffer.flush()
     unmount(Path(plan.mount))
     os._exit(0)

@@ -13,7 +13,8 @@ from ...core.wire import Endpoint
 LONGEST_LINE = 4 << 10
 LINE_SECONDS = 5.0
 """How long a connection may take to say what it is for."""
-GO = b"g"
+GO, REFUSE = b"g", b"r"
+"""What who waits is answered. Only an operation on a file can be refused, before it is done."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ ELSEWHERE = b"elsewhere"
 
 
 class PointListener:
-    """Tells `arrived` of each thread that waits at a point; the thread goes on when `arrived` has returned. `noted` is
-    told what is said in passing.
+    """Tells `arrived` of each thread that waits at a point; the thread goes on when `arrived` has returned, or has what
+    it was about to do refused where that returns REFUSE. `noted` is told what is said in passing.
 
     It lives in the event loop in which it is started. Whoever shows another token, or says what cannot be read, is
     hung up on. Where `arrived` raises, the thread goes on, and the loop's exception handler has the error.
@@ -64,7 +65,7 @@ class PointListener:
         self,
         address: Endpoint,
         token: str,
-        arrived: Callable[[HeldPoint], Awaitable[None]],
+        arrived: Callable[[HeldPoint], Awaitable[bytes | None]],
         noted: Callable[[SaidInPassing], None] = lambda said: None,
     ) -> None:
         self._noted = noted
@@ -162,11 +163,12 @@ class _Connection(asyncio.Protocol):
 
     async def _hold(self, held: HeldPoint | SaidInPassing) -> None:
         try:
+            answer: bytes | None = None
             if isinstance(held, SaidInPassing):
                 self._owner._noted(held)
             else:
-                await self._owner._arrived(held)
-            self._transport.write(GO)
+                answer = await self._owner._arrived(held)
+            self._transport.write(answer or GO)
         except Exception as error:
             self.hang_up()
             asyncio.get_running_loop().call_exception_handler(

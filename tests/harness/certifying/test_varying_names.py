@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from streamproof.harness.certifying.attempts import Passed
-from streamproof.harness.certifying.file_points import FilePoints, called_alike, deed_of, varying_in
+from streamproof.harness.certifying.file_points import called_alike, deed_of, varying_in
 from streamproof.harness.certifying.varying_names import VaryingNames, varying_names
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
+from streamproof.harness.crash_points.files.naming import FilePoints
 
 
 def attempt(*said: str, batch: str = "3") -> list[Passed]:
     """As it is told of before anything is known of its names."""
-    points = FilePoints(VaryingNames())
+    points = FilePoints()
     keys = [f"{batch}/{points.name(batch, one)}" for one in said]
     return [
         *(Passed(Address(DRIVER, 1, Point.FILE, key, Side.AFTER), 0, 0, None) for key in keys),
@@ -62,18 +63,18 @@ def test_of_several_that_come_to_one_name_each_has_its_number() -> None:
 def test_a_later_attempt_is_told_of_by_what_was_learned_and_so_is_one_that_is_replayed() -> None:
     names = varying_in(drafts("rows-4711.tmp"), drafts("rows-4799.tmp"))
     said = "create sink/rows-5.tmp"
-    assert FilePoints(names).name("3", said) == "create sink/rows-….tmp#1"
+    assert FilePoints(names.plain).name("3", said) == "create sink/rows-….tmp#1"
     replayed = VaryingNames().with_those_in([deed_of("3/create sink/rows-….tmp#1")])
-    assert FilePoints(replayed).name("3", said) == "create sink/rows-….tmp#1"
-    assert FilePoints(replayed).name("3", "create sink/table.tmp") == "create sink/table.tmp#1"
+    assert FilePoints(replayed.plain).name("3", said) == "create sink/rows-….tmp#1"
+    assert FilePoints(replayed.plain).name("3", "create sink/table.tmp") == "create sink/table.tmp#1"
 
 
 def test_what_lies_in_a_folder_that_is_another_one_each_time_is_called_by_the_rest_of_that() -> None:
     here, there = (attempt(f"mkdir sink/{name}", f"create sink/{name}/part") for name in ("v-1", "v-2"))
     names = varying_in(here, there)
     assert keys(called_alike(here, names)) == keys(called_alike(there, names))
-    assert FilePoints(names).name("3", "create sink/v-3/more") == "create sink/v-…/more#1"
-    assert FilePoints(names).name("3", "create sink/w/v-3") == "create sink/w/v-3#1"
+    assert FilePoints(names.plain).name("3", "create sink/v-3/more") == "create sink/v-…/more#1"
+    assert FilePoints(names.plain).name("3", "create sink/w/v-3") == "create sink/w/v-3#1"
 
 
 def test_a_loss_of_power_is_told_of_by_the_rest_too() -> None:

@@ -27,14 +27,13 @@ from hypothesis import strategies as st
 
 from held_operations import Controller, needs_mounts
 from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
-from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.certifying.sqlite_rollback import rolled_back
-from streamproof.harness.certifying.varying_names import VaryingNames
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
+from streamproof.harness.crash_points.files.naming import FilePoints
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
@@ -1214,7 +1213,7 @@ def test_a_folder_is_removed_though_its_owner_has_forbidden_to_change_it(a_users
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:
-    points = FilePoints(VaryingNames())
+    points = FilePoints()
     first = "rename checkpoint/offsets/.3.1f6b7cde-24ba-44cb-9d5d-61df6bb01c6d.tmp > checkpoint/offsets/3"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#1"
     assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#2"

@@ -1,0 +1,43 @@
+"""What operations on files are called, as crash points."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from ...core.addresses import Side
+
+_RANDOM = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID
+    r"|(?<=tmp)[0-9a-z_]{8}(?![0-9a-z_])"  # what Python's tempfile adds
+    r"|[0-9a-f]{16,}|[0-9]{14,}"
+)
+"""What two runs call differently."""
+_NUMBERED = re.compile(r"_[0-9]{4}_m_([0-9]{6})(_[0-9]+)?")
+"""In the names of Hadoop's committers: the job and the attempt, which count what a session has done before; what lies
+between is the partition."""
+
+
+class FilePoints:
+    """Names the file operations of one attempt."""
+
+    def __init__(self, plain: Callable[[str], str] = str) -> None:
+        """`plain` leaves out of an operation what is known to vary beside that."""
+        self._plain = plain
+        self._times: Counter[tuple[str, str]] = Counter()
+        """How often each was done, of each batch."""
+
+    def name(self, batch: str, said: str, side: Side = Side.AFTER) -> str:
+        """Of an operation as it is announced (`rename checkpoint/offsets/.3.1f6b....tmp > checkpoint/offsets/3`), what
+        it is called, with which time it is in its batch. One that is about to be done is called as it will be then: one
+        that is refused does not count."""
+        name = self._plain(without_randoms(said))
+        if side is Side.BEFORE:
+            return f"{name}#{self._times[batch, name] + 1}"
+        self._times[batch, name] += 1
+        return f"{name}#{self._times[batch, name]}"
+
+
+def without_randoms(said: str) -> str:
+    return _RANDOM.sub("*", _NUMBERED.sub(r"_*_m_\1", said))
