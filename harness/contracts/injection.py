@@ -137,8 +137,9 @@ class Machines:
         """Let the disks of these nodes take no more than so many bytes/s that must be durable, until it heals."""
         raise _cannot("narrow disks")
 
-    def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
-        """Refuse the checkpoint writes of these nodes, until it heals. Their hosts write again then."""
+    def fail_writes(self, targets: Sequence[str], *, once: bool = False) -> list[Bite]:
+        """Refuse the checkpoint writes of these nodes, until it heals. Their hosts write again then. `once`: refuse no
+        more than the operation on a file that is held, and that one of them is about to do."""
         raise _cannot("make writes fail")
 
     def fill_disk(self, targets: Sequence[str]) -> list[Bite]:

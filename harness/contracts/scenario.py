@@ -8,7 +8,7 @@ from itertools import combinations
 from math import inf
 
 from ..core.addresses import Moment
-from ..core.carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
+from ..core.carriers import OF_LINKS, OF_PACKETS, OF_QUERIES, PACKET_QUEUE, PACKET_SHAPER
 from ..core.costs import Costs
 from ..core.errors import InvalidScenario, UnknownName, Unsupported
 from ..core.guarantees import Guarantee
@@ -160,7 +160,12 @@ def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapp
     found = []
     for fault in scenario.faults:
         kind = kinds[fault.kind]
-        found.append(kind.require(cluster, reach_of(kind, fault, places)))
+        carrier = kind.require(cluster, reach_of(kind, fault, places))
+        if carrier in OF_QUERIES and isinstance(scenario.subject, SchemeSubject):
+            raise Unsupported(
+                f"no {kind.name} of {scenario.subject.name} on {cluster}: there, {carrier} carries it out"
+            )
+        found.append(carrier)
         given = dict(fault.amounts)
         for parameter in kind.takes:
             if parameter.name in given and parameter.clusters is not None and cluster not in parameter.clusters:

@@ -16,6 +16,9 @@ OF_PACKETS: Final = frozenset({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER})
 """These get at what passes between two nodes and nowhere else."""
 STORE_VOLUME: Final = "the volume of the checkpoints, of a fixed size"
 STORE_FOLDER: Final = "the folder of the checkpoints"
+FILE_LAYER: Final = "the file system that the folders of a query lie in"
+OF_QUERIES: Final = frozenset({FILE_LAYER})
+"""With these, nothing but a query can be disturbed."""
 DISK_THROTTLE: Final = "a throttle on the container's block device"
 CPU_QUOTA: Final = "the quota of the container's processors"
 MEMORY_LIMIT: Final = "the limit of the container's memory"

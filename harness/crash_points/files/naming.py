@@ -39,5 +39,15 @@ class FilePoints:
         return f"{name}#{self._times[batch, name]}"
 
 
+_ENTRY = re.compile(r"checkpoint/offsets/\.{0,2}([0-9]+)\b")
+
+
+def entry_of_offsets(said: str) -> int:
+    """The batch whose entry in the offset log an operation is about, as it is announced; -1: it is about none. What is
+    done to it is of that batch, also where the log does not have it yet."""
+    found = _ENTRY.search(said)
+    return -1 if found is None else int(found[1])
+
+
 def without_randoms(said: str) -> str:
     return _RANDOM.sub("*", _NUMBERED.sub(r"_*_m_\1", said))

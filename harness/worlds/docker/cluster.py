@@ -13,6 +13,7 @@ from ...contracts.cluster import Cluster, Run
 from ...contracts.query import Query
 from ...contracts.scenario import Scenario
 from ...contracts.subject import Deployment
+from ...core.addresses import Point
 from ...core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
 from ...core.errors import MissingTool, Unsupported
 from ...core.places import numbered_workers
@@ -24,6 +25,7 @@ from ..embedded.cluster import check_subject, deploy_subject, settings_profile
 from ..spark.control.nodes import OTHER_NODES
 from ..spark.control.warm import WarmCluster
 from ..spark.queries.driver_incarnations import MOST_EXECUTORS, STANDBYS, executors_needed
+from ..spark.queries.points import aimed_at
 from . import image
 from .code import code_under_test
 from .engine import connect
@@ -48,6 +50,8 @@ class DockerCluster:
 
     def check(self, scenario: Scenario) -> None:
         check_subject(scenario, self.options.workers)
+        if Point.FILE in aimed_at(scenario):
+            raise Unsupported("containers say nothing of operations on files: try it on the embedded cluster")
         subject = scenario.subject
         if isinstance(subject, Query) and not chosen_spark(subject.spark).own:
             raise Unsupported(

@@ -12,9 +12,11 @@ from ...contracts.cluster import Cluster, Run, check_pace, check_room
 from ...contracts.query import Query
 from ...contracts.scenario import Scenario
 from ...contracts.subject import Deployment, SchemeSubject
-from ...core.carriers import TOXIPROXY
+from ...core.addresses import Point
+from ...core.carriers import FILE_LAYER, TOXIPROXY
 from ...core.errors import Unsupported, UserMistake
 from ...core.places import numbered_workers
+from ...crash_points.files.mounting import MountedFolder, check_mounts
 from ...install.machine import Spark, find_java, find_toxiproxy
 from ...install.packages import with_jars
 from ...install.settings import profile_settings
@@ -22,7 +24,7 @@ from ...install.spark_choice import check_packages, chosen_spark
 from ..spark.control.nodes import OTHER_NODES, Nodes
 from ..spark.queries.deployment import deploy_query
 from ..spark.queries.driver_incarnations import executors_needed
-from ..spark.queries.points import check_points
+from ..spark.queries.points import FILES, aimed_at, check_points
 from ..spark.schemes.deployment import deploy_scheme
 from .options import EmbeddedOptions
 from .processes import SparkProcesses
@@ -52,10 +54,14 @@ class EmbeddedCluster:
         if isinstance(scenario.subject, Query):
             # Here and not by a driver, whose start is waited for, and which may be dead when they come.
             with_jars(scenario.subject.configuration, spark, java)
+        if Point.FILE in aimed_at(scenario):
+            check_mounts()
 
     def require(self, carriers: Collection[str]) -> None:
         if TOXIPROXY in carriers:
             find_toxiproxy()
+        if FILE_LAYER in carriers:
+            check_mounts()
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         options = self._options(scenario)
@@ -67,7 +73,7 @@ class EmbeddedCluster:
         assert run.folder is not None
         options = self._options(run.scenario)
         processes = SparkProcesses(run.id, run.folder, options, spark_of(run.scenario))
-        with processes, deploy_subject(run, processes) as deployment:
+        with processes, _file_layer(run, processes) as files, deploy_subject(run, processes, files) as deployment:
             yield deployment
 
     def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
@@ -102,6 +108,14 @@ def settings_profile(scenario: Scenario, for_queries: str) -> str:
     return for_queries if isinstance(scenario.subject, Query) else _SCHEMES
 
 
-def deploy_subject(run: Run, nodes: Nodes) -> AbstractContextManager[Deployment]:
-    """Serve one run on a cluster that is up."""
-    return deploy_query(run, nodes) if isinstance(run.scenario.subject, Query) else deploy_scheme(run, nodes)
+def deploy_subject(run: Run, nodes: Nodes, files: MountedFolder | None = None) -> AbstractContextManager[Deployment]:
+    """Serve one run on a cluster that is up; the folders of a query lie in `files`, where there is such."""
+    return deploy_query(run, nodes, files) if isinstance(run.scenario.subject, Query) else deploy_scheme(run, nodes)
+
+
+def _file_layer(run: Run, processes: SparkProcesses) -> AbstractContextManager[MountedFolder | None]:
+    """Where a fault waits for operations on files, or refuses them. Each of them costs a query time."""
+    if FILE_LAYER not in run.carriers and Point.FILE not in aimed_at(run.scenario):
+        return nullcontext()
+    environment = processes.environment_of(FILES, FILES)
+    return MountedFolder(processes.scratch / FILES, run.id, environment, processes.logs_folder / "files.log")

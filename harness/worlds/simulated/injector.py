@@ -211,7 +211,9 @@ class _Machines(Machines):
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
         return self._on_disks(targets, lambda node: self._world.disks.slow(node, by.micros), "writes delayed")
 
-    def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
+    def fail_writes(self, targets: Sequence[str], *, once: bool = False) -> list[Bite]:
+        if once:
+            return super().fail_writes(targets, once=True)
         return self._on_disks(targets, self._world.disks.fail, "writes refused")
 
     def _on_disks(

@@ -100,7 +100,7 @@ class ClusterMachines(Machines):
         for bite in self._end(targets, self._cluster.kill_node):
             if bite.node is not None:
                 loop = CrashLoop(self._cluster, bite.node)
-                self.lasting.append((bite.target, _aside(loop.heal)))
+                self.lasting.append((bite.target, aside(loop.heal)))
                 bite = msgspec.structs.replace(bite, lasting=True, proof=None)
             bites.append(bite)
         return bites
@@ -169,13 +169,15 @@ class ClusterMachines(Machines):
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, _aside(proven(begun[node].heal))))
+            self.lasting.append((target, aside(proven(begun[node].heal))))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
 
     # The store of the checkpoints, which the nodes share
 
-    def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
+    def fail_writes(self, targets: Sequence[str], *, once: bool = False) -> list[Bite]:
+        if once:
+            return super().fail_writes(targets, once=True)
         bites = self._on_each(targets, FailStore, self._on_store)
         self.refusing |= {bite.node for bite in bites if bite.node is not None}
         return bites
@@ -187,7 +189,7 @@ class ClusterMachines(Machines):
         self.refusing |= every
         begun = self._cluster.disturb(FillStore())
         name = ", ".join(targets)
-        self.lasting.append((name, _aside(self._on_store(begun.heal))))
+        self.lasting.append((name, aside(self._on_store(begun.heal))))
         hit, _ = self._nodes(targets)
         return [self._lasting_bite(name, "checkpoints", self._actors(hit))]
 
@@ -249,7 +251,7 @@ class ClusterMachines(Machines):
         if not disturbance.pairs:
             return [Bite(name, None, (), self._outstanding())]
         ends = _ends_of(disturbance.pairs)
-        self.lasting.append((name, _aside(self._cluster.disturb(disturbance).heal)))
+        self.lasting.append((name, aside(self._cluster.disturb(disturbance).heal)))
         self.hit.update(ends)
         return [self._lasting_bite(name, name, self._actors(ends))]
 
@@ -303,7 +305,7 @@ def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
 
 
-def _aside(heal: Heal) -> SlowHeal:
+def aside(heal: Heal) -> SlowHeal:
     """In a thread: the engine takes its time, and what comes in meanwhile must be taken."""
     return lambda: asyncio.to_thread(heal)
 

@@ -38,7 +38,9 @@ from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
-from ....crash_points.inside_spark.listener import HeldPoint
+from ....crash_points.files.mounting import MountedFolder
+from ....crash_points.files.naming import FilePoints, entry_of_offsets
+from ....crash_points.inside_spark.listener import REFUSE, HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ....judging.references import REFERENCES, SINK
 from ....recording.history import Drained, IncarnationFailed, Proof
@@ -50,6 +52,7 @@ from ..control.nodes import LOOPBACK, Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go, SparkRuns
 from ..control.run_server import RunServer, from_afar
 from .driver_incarnations import (
+    CHECKPOINT,
     REFERENCE_DRIVER,
     DriverIncarnation,
     Launcher,
@@ -61,6 +64,7 @@ from .driver_incarnations import (
 from .failures import QueryFailures
 from .machines import QueryMachines
 from .points import PointWatch
+from .refusing import Refusals
 from .stacks import still_running
 from .what_runs import check_what_runs
 
@@ -72,9 +76,10 @@ _from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finis
 
 
 @contextmanager
-def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
-    """Serve one run on a cluster that is up."""
-    deployment = QueryDeployment(run, processes)
+def deploy_query(run: Run, processes: Nodes, files: MountedFolder | None = None) -> Iterator[QueryDeployment]:
+    """Serve one run on a cluster that is up; `files` is where the folders of the query lie, so that each operation on
+    them is a crash point."""
+    deployment = QueryDeployment(run, processes, files)
     with deployment.server:
         try:
             yield deployment
@@ -107,7 +112,7 @@ class _Zombie:
 class QueryDeployment:
     """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
 
-    def __init__(self, run: Run, processes: Nodes) -> None:
+    def __init__(self, run: Run, processes: Nodes, files: MountedFolder | None = None) -> None:
         subject = run.scenario.subject
         assert isinstance(subject, Query)
         assert run.folder is not None
@@ -157,6 +162,10 @@ class QueryDeployment:
         self._fate = Fate.GOES_ON
         """What is to become of it."""
         self._relay = StoreRelay(subject.relayed, processes.address, self)
+        self._files = files
+        self._file_points: dict[int, FilePoints] = {}
+        """Of each incarnation."""
+        self.refusals = None if files is None else Refusals(files)
         self._watch = PointWatch(run.scenario, run.passed is not None, processes)
         self.server = RunServer(
             run.recorder,
@@ -168,8 +177,10 @@ class QueryDeployment:
             others={"driver": self._hear_driver},
             address=processes.address,
         )
-        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay)
-        self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
+        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay, files)
+        # Whoever answers operations on files can do none that has to be answered.
+        at = None if files is None else files.below / CHECKPOINT
+        self._checkpoint: Path = at or self._launcher.folders(DRIVER).checkpoint
         self._signs = Signs(
             lambda: (self.server.signs, committed(self._checkpoint), last_planned_batch(self._checkpoint))
         )
@@ -178,7 +189,9 @@ class QueryDeployment:
 
     def prepare(self) -> None:
         """Raises DeadlinePassed or ProcessDied when a driver does not come up, InvalidOperator when the query fails."""
-        self.server.call(self._watch.listen(self.server.token, self._held))
+        self.server.call(self._watch.listen(self.server.token, self._held, files=self._files is not None))
+        if self._files is not None:
+            self._watch.announce_files(self._files)
         self._launcher.write_input()
         if self._run.references:
             self._launch()
@@ -565,12 +578,16 @@ class QueryDeployment:
         self.server.node_seen(node, True, message.when)
         self.server.placed(node, message)
 
-    async def _held(self, held: HeldPoint) -> None:
-        """A thread waits at a point inside Spark, in a task or in the user's code. Those of an incarnation that is not
-        the judged one, as it stands by or was replaced, go on."""
+    async def _held(self, held: HeldPoint) -> bytes | None:
+        """A thread waits at a point inside Spark, in a task or in the user's code, or at an operation on a file. Those
+        of an incarnation that is not the judged one, as it stands by or was replaced, go on."""
         node = self._processes.node_of(held.pid, held.peer[0])
-        if held.incarnation != self._incarnation or node is None:
-            return
+        if node is None:
+            return None
+        if held.point is Point.FILE:
+            return self._held_at_file(held, node)
+        if held.incarnation != self._incarnation:
+            return None
         batch, slash, rest = held.key.partition("/")
         if batch == "?":
             batch = self.batch()
@@ -580,6 +597,27 @@ class QueryDeployment:
             self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)
         finally:
             self._held_on = ""
+        return None
+
+    def _held_at_file(self, held: HeldPoint, node: str) -> bytes | None:
+        """The file layer does not know of whom it is asked. Whoever is in no driver is in an executor of the judged
+        one's. REFUSE: it is not to be done."""
+        drives = node == self._judged.node
+        if not drives and any(driver.node == node for driver in self._drivers.values()):
+            return None
+        said = held.key.partition("/")[2]
+        batch = str(max(int(self.batch()), entry_of_offsets(said)))
+        points = self._file_points.setdefault(self._incarnation, FilePoints())
+        key = f"{batch}/{points.name(batch, said, held.side)}"
+        address = Address(DRIVER if drives else TASK, self._incarnation, Point.FILE, key, held.side)
+        self._held_on = node
+        try:
+            self._pass(address, 0, exact=True)
+        finally:
+            self._held_on = ""
+        if held.side is Side.BEFORE and self.refusals is not None and self.refusals.refuses(node, key):
+            return REFUSE
+        return None
 
     # What the relay asks, in the loop
 

@@ -22,6 +22,7 @@ from ....core.addresses import DRIVER, Moment
 from ....core.errors import StorageFailed
 from ....core.events import Event
 from ....core.schedule import Fault
+from ....crash_points.files.mounting import MountedFolder
 from ....crash_points.inside_spark.versions import supported
 from ....crash_points.outside.relay import StoreRelay
 from ....install.private_files import write_private
@@ -37,6 +38,8 @@ from .source import SourcePlan, spans, with_source, write_input
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
+CHECKPOINT, SINK_FOLDER = "checkpoint", "sink"
+"""How the folders of the judged query are called in the file layer."""
 STANDBYS: Final = 2
 """At most: a driver that comes up keeps one core busy."""
 MOST_EXECUTORS: Final = 2
@@ -128,6 +131,7 @@ class Launcher:
         server: RunServer,
         watch: PointWatch,
         relay: StoreRelay,
+        files: MountedFolder | None,
     ) -> None:
         assert isinstance(run.scenario.subject, Query)
         assert run.folder is not None
@@ -141,6 +145,7 @@ class Launcher:
         self._source_in_java = supported(chosen_version(self._query.spark)).source_in_java
         self._stored = (run.folder / "checkpoints").resolve()
         """On the storage that outlives the nodes."""
+        self._files = files
         self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
 
     def write_input(self) -> None:
@@ -182,6 +187,10 @@ class Launcher:
         return self._nodes.scratch / f"{driver.node}.{driver.incarnation}.pickle"
 
     def folders(self, actor: str) -> RunFolders:
+        if self._files is not None and actor == DRIVER:
+            # As a recovery worker has them, so that operations are called alike.
+            here = self._files.mount.resolve()
+            return RunFolders(f"{self._run.id}-{actor}", here / SINK_FOLDER, here / CHECKPOINT)
         return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
 
     def _run_of(

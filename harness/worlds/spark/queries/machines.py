@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ....recording.history import Bite, Proof
-from ..control.machines import ClusterMachines, Heal, Striking
+from ..control.machines import ClusterMachines, Heal, Striking, aside
 from ..control.nodes import Nodes
+from .refusing import Refusals
 
 
 class StruckQuery(Protocol):
@@ -26,6 +27,10 @@ class StruckQuery(Protocol):
 
     def lose_answer(self) -> int:
         """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
+
+    @property
+    def refusals(self) -> Refusals | None:
+        """None: its folders do not lie in the file layer."""
 
 
 class QueryMachines(ClusterMachines):
@@ -47,6 +52,24 @@ class QueryMachines(ClusterMachines):
             *bites,
             *(Bite(target, node, on, outstanding, None, (), held, proof=lost) for target, node, on in on_each),
         ]
+
+    def fail_writes(self, targets: Sequence[str], *, once: bool = False) -> list[Bite]:
+        """Where the folders lie in the file layer, each operation that would change them, at which their caller could
+        die, is refused; in containers, what is written to the folder of the checkpoints."""
+        refusals = self._struck.refusals
+        if refusals is None:
+            return super().fail_writes(targets, once=once)
+        outstanding = self._outstanding()
+        hit, nowhere = self._nodes(targets)
+        bites = [Bite(target, None, (), outstanding) for target in nowhere]
+        for node, target in hit.items():
+            self.lasting.append((target, aside(refusals.begin(frozenset({node}), once).end)))
+            bites.append(self._lasting_bite(target, node, self._on(node)))
+        self.hit |= hit.keys()
+        if once:
+            # What is held is answered before this is.
+            self._striking.heal()
+        return bites
 
     def split_brain(self, targets: Sequence[str]) -> list[Bite]:
         """What it lets go on is the same as of a pause, when the deployment says so."""

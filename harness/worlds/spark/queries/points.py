@@ -18,6 +18,7 @@ from ....core.addresses import FINE_POINTS, TASK, Moment, Point
 from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint
+from ....crash_points.files.mounting import MountedFolder
 from ....crash_points.inside_python.user_points import points_environment
 from ....crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ....crash_points.inside_python.whose import whose_code
@@ -35,6 +36,8 @@ OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
 """Those of the harness's own ends, which say themselves when they come to them."""
 INSIDE_SPARK: Final = QUERY_POINTS - OWN - FINE_POINTS - {Point.SOURCE_READ}
 
+FILES: Final = "files"
+"""Who says that somebody has come to an operation on a file."""
 _OPTIONS: Final = {
     "spark.driver.extraJavaOptions": (INSIDE_SPARK | OF_THE_SOURCE) - TASK_POINTS,
     "spark.executor.extraJavaOptions": (INSIDE_SPARK & TASK_POINTS) | {Point.RENAME},
@@ -124,11 +127,18 @@ class PointWatch:
     def needed(self) -> bool:
         return bool(self._points) or self._of_the_user
 
-    async def listen(self, token: str, arrived: Callable[[HeldPoint], Awaitable[None]]) -> None:
-        if self.needed:
+    async def listen(
+        self, token: str, arrived: Callable[[HeldPoint], Awaitable[bytes | None]], files: bool = False
+    ) -> None:
+        """`files`: operations on files are to be announced, too."""
+        if self.needed or files:
             self._token = token
             self._listener = PointListener((self._nodes.address, 0), token, arrived)
             self._place = await self._listener.start()
+
+    def announce_files(self, files: MountedFolder) -> None:
+        """Not in the loop. Raises ProcessDied."""
+        files.announce(self._place, self._token, FILES, 0, asks_before=True, others_live=True)
 
     async def close(self) -> None:
         if self._listener is not None:
