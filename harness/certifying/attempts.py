@@ -42,6 +42,17 @@ class Death:
 
 
 @dataclass
+class RefusedOperation:
+    """One operation on a file was refused to an attempt, which lived on."""
+
+    address: Address
+    at: int
+    """Microseconds since the recovery worker began."""
+    times: int = 0
+    """How often, as whoever refused it counts."""
+
+
+@dataclass
 class Attempt:
     """One attempt of a query, from a checkpoint to the end of its input, or to its failure."""
 
@@ -64,6 +75,8 @@ class Attempt:
     """What it has looked at; None: nobody knows."""
     death: Death | None = None
     """How it was killed, where it was."""
+    refused: RefusedOperation | None = None
+    """What was refused to it, where anything was."""
     noted: list[Noted] = field(default_factory=list)
     """What its processes said of the user's code in passing."""
 

@@ -100,6 +100,7 @@ from .planning import (
     effects_of_tasks_first,
     every_crash_point,
     of_answers,
+    of_disks,
     of_nodes,
     of_restarts,
     of_split_brains,
@@ -146,6 +147,10 @@ ONE_BATCH = (
 LINES_OF_TASKS = (
     "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
     "durable was left, a Python worker dies at the first."
+)
+NO_DISK = (
+    "A disk that refuses an operation on a file, and a query that lives on: who names the victim `disk` has each "
+    "operation of one batch refused once, with an I/O error."
 )
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
@@ -561,13 +566,17 @@ class _Campaign:
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
-        of_driver, nodes, answers, splits = map(self._add, (of_driver, nodes, answers, splits))
+        disks = of_disks(profile, self.faults.victims)
+        if Victim.DISK not in self.faults.victims:
+            state.not_covered.append(NO_DISK)
+        of_driver, nodes, answers, disks, splits = map(self._add, (of_driver, nodes, answers, disks, splits))
         here: list[Planned] = []
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             here, there = by_where_it_dies(self.request.query, replays_first(of_driver))
             nodes = [*there, *nodes]
         nodes = messages_first([*nodes, *answers])
+        here = [*here, *disks]
         return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys, state.unkilled(here))
 
     def _add(self, lines: Sequence[Planned]) -> list[Planned]:

@@ -313,5 +313,6 @@ def _strange(folder: Path, certificate: Certificate) -> list[Path]:
 
 
 def is_driver_alone(trial: CrashTrial) -> bool:
-    """Whether nothing but drivers died in it, which a recovery worker can try again."""
-    return trial.how is How.KILL and all(crash.victim is Victim.DRIVER for crash in trial.crashes)
+    """Whether nothing but drivers died in it, or a disk refused something, which a recovery worker can try again."""
+    here = (Victim.DRIVER, Victim.DISK)
+    return trial.how is How.KILL and all(crash.victim in here for crash in trial.crashes)

@@ -65,8 +65,9 @@ class JournaledFolders:
         self._taken_back: dict[tuple[tuple[str, bytes], ...], str] = {}
         """Of databases and what lies beside them, by how their names end and their tokens."""
 
-    def begin(self, watched: Endpoint | None, incarnation: int) -> None:
-        """An attempt begins, on what is there. `watched` is who is told of its operations; None: nobody."""
+    def begin(self, watched: Endpoint | None, incarnation: int, asks_before: bool = False) -> None:
+        """An attempt begins, on what is there. `watched` is who is told of its operations; None: nobody. `asks_before`:
+        before they are done, too, so that they can be refused."""
         base, self._tree = self._tree, None
         # Nothing is done to the folders between two attempts.
         self._mounted.be_quiet()
@@ -74,7 +75,11 @@ class JournaledFolders:
         if watched is not None:
             base = Tree.read(self._mounted.below) if base is None else base
             self._watched.append(_Watched(base, self._begin))
-            self._mounted.announce(watched, self._token, self._node, incarnation)
+            self._mounted.announce(watched, self._token, self._node, incarnation, asks_before)
+
+    def refused(self) -> int:
+        """How many operations were, in all."""
+        return self._mounted.refused()
 
     def mark(self) -> int:
         """Now, while whoever acts is held: a position."""

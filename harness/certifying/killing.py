@@ -29,6 +29,7 @@ _KINDS: Mapping[Victim, tuple[str, str]] = {
     Victim.NODE: ("crash", TASK),
     # It is the query that hears of it, whoever asked.
     Victim.ANSWER: ("lost-answer", DRIVER),
+    Victim.DISK: ("failed-write", DRIVER),
 }
 
 
@@ -48,14 +49,16 @@ def fault_of(planned: Planned) -> Fault:
 
 def streams(plan: Sequence[Planned], most: int, first: Collection[Planned] = ()) -> Iterator[tuple[Planned, ...]]:
     """Share crashes out over runs, in each of which no batch is hit twice, at most so many in one. Split brains, in
-    which nobody dies, are by themselves, and so are those that come first: a run with several deaths takes several
-    times as long, and says what came of each of them no sooner."""
+    which nobody dies, are by themselves; so is each refused operation on a file, of which the query may fail at once,
+    or later; and so are those that come first: a run with several deaths takes several times as long, and says what
+    came of each of them no sooner."""
     yield from ((planned,) for planned in plan if planned in first)
     waiting = [planned for planned in plan if planned not in first]
     while waiting:
         chosen: list[Planned] = []
         for planned in waiting:
-            fits = len(chosen) < most and all(one.split_brain == planned.split_brain for one in chosen)
+            room = 1 if any(one.crash.victim is Victim.DISK for one in (*chosen, planned)) else most
+            fits = len(chosen) < room and all(one.split_brain == planned.split_brain for one in chosen)
             if fits and all(one.crash.batch != planned.crash.batch for one in chosen):
                 chosen.append(planned)
         for planned in chosen:

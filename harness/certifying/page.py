@@ -307,6 +307,7 @@ _AFTERWARDS = {
     Victim.PYTHON: "Spark runs the task again",
     Victim.NODE: "What ran there is started again",
     Victim.ANSWER: "Who asked is told that the connection is broken, and not whether it was done",
+    Victim.DISK: "Who wanted it is told of an I/O error, and that operation alone is not done",
 }
 
 
@@ -402,6 +403,7 @@ _VICTIMS = {
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
     Victim.ANSWER: "answer of a store",
+    Victim.DISK: "disk",
 }
 
 

@@ -32,6 +32,8 @@ class Victim(StrEnum):
     """Everything on it."""
     ANSWER = "answer"
     """The answer of a store outside, with its connection. Who asked lives."""
+    DISK = "disk"
+    """One operation on a file, which is refused with an I/O error. Who wanted it lives."""
 
 
 class How(StrEnum):
@@ -99,6 +101,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.victim is Victim.ANSWER:
             return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives{where}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
+        if self.victim is Victim.DISK:
+            return f"the disk refuses an operation {when}; {actor} lives{where}"
         if self.lost is not None:
             return f"the power fails {when}; lost: {self.lost.what}"
         return f"the {_VICTIMS[self.victim]} dies {when}{where}"
@@ -140,4 +144,5 @@ _VICTIMS = {
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
     Victim.ANSWER: "answer",
+    Victim.DISK: "disk",
 }

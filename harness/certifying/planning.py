@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
 from .attempts import Passed
@@ -20,7 +22,8 @@ from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 from .waiting import SEALING
 
-ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
+USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
+"""Where nobody says which."""
 SINK = "sink/"
 """How the paths of a sink's file operations begin."""
 MOST_HALF_DONE = 3
@@ -37,7 +40,7 @@ _OF_NODES = frozenset(
         Point.MESSAGE,
     }
 )
-_NO_NODES = (Victim.DRIVER, Victim.ANSWER)
+_NO_NODES = (Victim.DRIVER, Victim.ANSWER, Victim.DISK)
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
 
@@ -46,7 +49,7 @@ _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 class CrashPlan:
     """Which crashes are to be tried."""
 
-    victims: tuple[Victim, ...] = ALL_VICTIMS
+    victims: tuple[Victim, ...] = USUAL_VICTIMS
     recovering: bool = True
     """Whether crashes during the recovery from a crash are."""
     split_brain: bool = True
@@ -60,12 +63,13 @@ class CrashPlan:
 
 
 def every_crash_point(*victims: Victim | str, recovering: bool = True, split_brain: bool = True) -> CrashPlan:
-    """Every point that the query passes; of these victims only, where some are named. Raises InvalidScenario."""
+    """Every point that the query passes; of these victims only, where some are named. An operation on a file is refused
+    (`disk`) only where that is named. Raises InvalidScenario."""
     try:
         named = tuple(Victim(victim) for victim in victims)
     except ValueError as error:
         raise InvalidScenario(f"every_crash_point: {error}; there are: {', '.join(Victim)}") from None
-    return CrashPlan(named or ALL_VICTIMS, recovering, split_brain)
+    return CrashPlan(named or USUAL_VICTIMS, recovering, split_brain)
 
 
 def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
@@ -241,6 +245,20 @@ def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         for one in profile.passed
         if batch_of(one.address) == batch and (one.address.point, one.address.side) == (Point.MESSAGE, Side.AFTER)
     ]
+
+
+def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
+    """Each operation on a file of a steady batch is refused, the first time that it is to be done, and who wanted it
+    lives."""
+    if Victim.DISK not in victims:
+        return []
+    batch = steady_batch(profile)
+    found: dict[tuple[str, str], Planned] = {}
+    for one in profile.passed:
+        if batch_of(one.address) == batch and one.address.point is Point.FILE:
+            crash = msgspec.structs.replace(crash_at(profile, one, Victim.DISK), side=Side.BEFORE)
+            found.setdefault((crash.actor, crash.name.rpartition("#")[0]), Planned(crash))
+    return list(found.values())
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:

@@ -133,6 +133,8 @@ class RecoveryWorkerCrash:
     bite: Bite
     lost: Lost | None = None
     """Where the power failed."""
+    lives: bool = False
+    """Whether nobody dies of it."""
 
 
 def write_run(
@@ -190,7 +192,8 @@ def write_recovery_worker_run(
             stamp = Stamp(strike.at)
             fault = str(faults[strike.number])
             recorder.log(FaultStruck(stamp, strike.number, fault, str(strike.address), strike.bite, strike.lost))
-            recorder.log(NodeGone(stamp, DRIVER))
+            if not strike.lives:
+                recorder.log(NodeGone(stamp, DRIVER))
         for number, born in began:
             recorder.log(NodeUp(Stamp(born), DRIVER))
             recorder.log(Placed(Stamp(born), DRIVER, number, DRIVER))
@@ -199,7 +202,8 @@ def write_recovery_worker_run(
             recorder.log(NodeUp(up, DRIVER))
             recorder.log(Placed(up, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
-                recorder.log(IncarnationFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
+                failed_at, disturbed = Stamp(one.failed_at), one.refused is not None
+                recorder.log(IncarnationFailed(failed_at, DRIVER, number, one.failed_in, str(one.failure), disturbed))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
         last = attempts[-1][1]
         if last.failure is None:

@@ -26,7 +26,7 @@ import msgspec
 
 from ..contracts.query import Query, RunFolders
 from ..contracts.subject import TASK_POINTS
-from ..core.addresses import DRIVER, TASK, Address, Point
+from ..core.addresses import DRIVER, TASK, Address, Point, Side
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..core.events import Event
 from ..core.signs import Signs
@@ -39,7 +39,7 @@ from ..crash_points.inside_python.user_points import points_environment
 from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ..crash_points.inside_python.whose import whose_code
 from ..crash_points.inside_spark.agent import find_agent
-from ..crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
+from ..crash_points.inside_spark.listener import REFUSE, HeldPoint, PointListener, SaidInPassing
 from ..crash_points.inside_spark.rules import script
 from ..crash_points.inside_spark.settings import agent_settings, with_options
 from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
@@ -59,7 +59,7 @@ from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, wri
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
-from .attempts import Attempt, Death, Passed
+from .attempts import Attempt, Death, Passed, RefusedOperation
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
@@ -152,6 +152,7 @@ class RecoveryWorker:
         """Of each point that the current attempt has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
+        self._refuses: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
         """Files that the JVM has written outside of the recovery worker's folders in the current attempt."""
         self._gateway: Mapping[str, str] | None = None
@@ -298,16 +299,17 @@ class RecoveryWorker:
         watched: bool,
         kind: RunKind = RunKind.STREAM,
         fatal: Callable[[Address], bool] | None = None,
+        refuses: Callable[[Address], bool] | None = None,
     ) -> Attempt:
         """Live from what is in the folders to the end of the input, or do what another kind of run does.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. What the query does wrong is in the attempt that comes back. Raises StoreUnreachable
-        where it came to no end and a store outside was away, OwnFailure, or what else went wrong with the recovery
-        worker itself.
+        while the point is held. It is refused the first operation on a file before which `refuses` says so, and lives.
+        What the query does wrong is in the attempt that comes back. Raises StoreUnreachable where it came to no end
+        and a store outside was away, OwnFailure, or what else went wrong with the recovery worker itself.
         """
         with self._living:
-            return self._live(actor, sink, incarnation, watched, kind, fatal)
+            return self._live(actor, sink, incarnation, watched, kind, fatal, refuses)
 
     def _check_wanted(self) -> None:
         if self._given_up:
@@ -321,12 +323,13 @@ class RecoveryWorker:
         watched: bool,
         kind: RunKind,
         fatal: Callable[[Address], bool] | None,
+        refuses: Callable[[Address], bool] | None,
     ) -> Attempt:
         if self._session.poll() is not None or self._gateway is None:
             self._start_anew()
-        attempt = self._begin(actor, incarnation, watched, fatal)
+        attempt = self._begin(actor, incarnation, watched, fatal, refuses)
         self._has_lived = True
-        self.store.begin(self._points_place if watched else None, incarnation)
+        before = self._begin_files(watched, incarnation, refuses is not None)
         process = self._start_attempt(actor, sink, incarnation, kind)
 
         signs = Signs(lambda: (len(attempt.passed), len(attempt.records), last_planned_batch(self._checkpoint)))
@@ -356,6 +359,8 @@ class RecoveryWorker:
         finally:
             self._server.call(self._forget_attempt())
             end_python_workers(self._session.pid)
+        if attempt.refused is not None:
+            attempt.refused.times = self._refused() - before
         self._settle(attempt, watched)
         if attempt.death is not None:
             attempt.failure = None
@@ -369,6 +374,22 @@ class RecoveryWorker:
         if attempt.failure is not None:
             self.relay.require_stores()
         return attempt
+
+    def _begin_files(self, watched: bool, incarnation: int, asks_before: bool) -> int:
+        """Returns how many operations were refused before. Raises OwnFailure where none can be."""
+        place = self._points_place if watched else None
+        if not asks_before:
+            self.store.begin(place, incarnation)
+            return 0
+        before = self._refused()
+        assert isinstance(self.store, JournaledFolders)
+        self.store.begin(place, incarnation, asks_before)
+        return before
+
+    def _refused(self) -> int:
+        if not isinstance(self.store, JournaledFolders):
+            raise OwnFailure(f"{self.name}: operations on files can be refused only where it journals them")
+        return self.store.refused()
 
     def _settle(self, attempt: Attempt, watched: bool) -> None:
         """Now that it is over: what was durable at its points, and what it has looked at."""
@@ -402,7 +423,12 @@ class RecoveryWorker:
         self.await_ready()
 
     def _begin(
-        self, actor: str, incarnation: int, watched: bool, fatal: Callable[[Address], bool] | None = None
+        self,
+        actor: str,
+        incarnation: int,
+        watched: bool,
+        fatal: Callable[[Address], bool] | None,
+        refuses: Callable[[Address], bool] | None,
     ) -> Attempt:
         attempt = Attempt(actor, incarnation)
 
@@ -410,6 +436,7 @@ class RecoveryWorker:
             self._attempts += 1
             self._watching = watched
             self._fatal = fatal
+            self._refuses = refuses
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
@@ -559,10 +586,10 @@ class RecoveryWorker:
                 self._server.fail(error)
             self.ran = message
 
-    async def _held(self, held: HeldPoint) -> None:
+    async def _held(self, held: HeldPoint) -> bytes | None:
         attempt = self._current.attempt
         if attempt is None:
-            return
+            return None
         batch, slash, rest = held.key.partition("/")
         if batch == "?":
             batch = self._batch
@@ -571,7 +598,18 @@ class RecoveryWorker:
             rest = self._files.name(batch, rest, held.side)
         actor = held.actor or (TASK if _in_task(held) else DRIVER)
         address = Address(actor, attempt.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
+        if held.point is Point.FILE and held.side is Side.BEFORE:
+            return self._permit(attempt, address)
         await self._pass(attempt, address, held.text)
+        return None
+
+    def _permit(self, attempt: Attempt, address: Address) -> bytes | None:
+        """REFUSE: it is not to be done."""
+        if self._refuses is None or not self._refuses(address):
+            return None
+        self._refuses = None
+        attempt.refused = RefusedOperation(address, self._server.clock.stamp().at)
+        return REFUSE
 
     def _noted(self, said: SaidInPassing) -> None:
         attempt = self._current.attempt

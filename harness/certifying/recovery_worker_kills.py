@@ -20,11 +20,12 @@ from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import REFERENCES, SINK
-from ..recording.history import Bite
+from ..recording.history import Bite, Proof
 from ..recording.records import Stamped
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
-from .attempts import Attempt, Death, Passed
+from ..worlds.spark.queries.refusing import SAID
+from .attempts import Attempt, Death, Passed, RefusedOperation
 from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
@@ -48,6 +49,8 @@ def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
     """Whether a recovery worker carries it out in a campaign. At lines between which messages go to a store outside,
     the driver dies on the cluster, where each incarnation has a way of its own to the store."""
     crash = planned.crash
+    if crash.victim is Victim.DISK:
+        return True
     if crash.victim is not Victim.DRIVER or planned.split_brain:
         return False
     return crash.point is Point.FILE or (crash.point is Point.LINE and not query.stores)
@@ -119,6 +122,13 @@ class RecoveryWorkerKiller:
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
         for number, one in enumerate(planned):
+            if one.crash.victim is Victim.DISK:
+                attempt = worker.live(DRIVER, SINK, number + 1, watched=True, refuses=_at(one.crash))
+                attempts.append(attempt)
+                strikes += [_refused(worker, number, at) for at in (attempt.refused,) if at is not None]
+                if attempt.refused is not None and isinstance(attempt.failure, InvalidOperator):
+                    continue
+                return attempts, strikes
             attempt = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
             attempts.append(attempt)
             if attempt.death is None:
@@ -163,6 +173,12 @@ def _at(crash: Crash) -> Callable[[Address], bool]:
         return here == (crash.point, crash.side, crash.key, crash.actor)
 
     return is_it
+
+
+def _refused(worker: RecoveryWorker, number: int, refused: RefusedOperation) -> RecoveryWorkerCrash:
+    proof = Proof(refused.times, f"{SAID} ({refused.address.key})")
+    bite = Bite(DRIVER, worker.name, (DRIVER,), True, proof=proof)
+    return RecoveryWorkerCrash(number, refused.at, refused.address, bite, lives=True)
 
 
 def _strike(worker: RecoveryWorker, number: int, death: Death) -> RecoveryWorkerCrash:

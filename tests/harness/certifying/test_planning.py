@@ -19,7 +19,7 @@ from streamproof.harness.certifying.killing import spread
 from streamproof.harness.certifying.messages import foremost, messages_first, unreached, unseen, without_repeats
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
-    ALL_VICTIMS,
+    USUAL_VICTIMS,
     CrashPlan,
     after_effects_of_tasks,
     almost_done,
@@ -140,7 +140,7 @@ def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_bat
     profile = profile_of(
         attempt_of([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE])
     )
-    plan = of_nodes(profile, ALL_VICTIMS)
+    plan = of_nodes(profile, USUAL_VICTIMS)
     where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
     assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.PYTHON, Victim.NODE}
@@ -160,7 +160,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
 
 
 def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
-    plan = of_nodes(profile_of(attempt_of(FIVE)), ALL_VICTIMS)
+    plan = of_nodes(profile_of(attempt_of(FIVE)), USUAL_VICTIMS)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.NODE}
     assert of_nodes(profile_of(attempt_of(FIVE)), [Victim.PYTHON]) == []
     earlier = profile_of(attempt_of([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
@@ -268,7 +268,7 @@ def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no
     profile = profile_of(attempt_of(FIVE))
     blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
     assert worst_to_recover_from(blind) is None
-    assert of_split_brains(blind) == of_nodes(blind, ALL_VICTIMS) == []
+    assert of_split_brains(blind) == of_nodes(blind, USUAL_VICTIMS) == []
     assert len(of_the_driver(blind, every_batch=True)) == 2
 
 
@@ -314,13 +314,13 @@ def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_
     places = "m.f:1#1", "m.f:2#1", "m.f:2 calls os.rename#1", "m.f:3#1"
     also = lines_of(0, *places, actor=TASK, states=("a", "a", "a", "b"))
     profile = profile_of(attempt_of([done(0, python=True)], also=also))
-    assert planned_lines(of_nodes(profile, ALL_VICTIMS)) == [
+    assert planned_lines(of_nodes(profile, USUAL_VICTIMS)) == [
         (Victim.PYTHON, "0/m.f:1#1"),
         (Victim.PYTHON, "0/m.f:3#1"),
     ]
     assert planned_lines(of_nodes(profile, [Victim.NODE])) == [(Victim.NODE, "0/m.f:1#1"), (Victim.NODE, "0/m.f:3#1")]
     # What is outside is in no crash state.
-    assert planned_lines(of_nodes(profile, ALL_VICTIMS, copyable=False)) == [
+    assert planned_lines(of_nodes(profile, USUAL_VICTIMS, copyable=False)) == [
         (Victim.PYTHON, "0/m.f:2 calls os.rename#1")
     ]
 
@@ -329,13 +329,13 @@ def test_kills_of_workers_that_have_left_something_durable_are_the_first_to_be_t
     places = "m.f:1#1", "m.f:2#1", "m.f:2 calls io.open#1", "m.f:3#1"
     also = lines_of(0, *places, actor=TASK, states=("a", "a", "b", "c"))
     ends = both_sides(Point.TASK_END, "0/1/0", TASK)
-    plan = of_nodes(profile_of(attempt_of([done(0, python=True)], also=[*ends, *also])), ALL_VICTIMS)
+    plan = of_nodes(profile_of(attempt_of([done(0, python=True)], also=[*ends, *also])), USUAL_VICTIMS)
     wrote = [(Victim.PYTHON, "0/m.f:2 calls io.open#1"), (Victim.PYTHON, "0/m.f:3#1")]
     assert planned_lines(after_effects_of_tasks(plan)) == wrote
     first = effects_of_tasks_first(plan)
     assert planned_lines(first[:2]) == wrote
     assert Counter(first) == Counter(plan)
-    idle = of_nodes(profile_of(attempt_of([done(0, python=True)], also=also[:2])), ALL_VICTIMS)
+    idle = of_nodes(profile_of(attempt_of([done(0, python=True)], also=also[:2])), USUAL_VICTIMS)
     assert after_effects_of_tasks(idle) == []
 
 
@@ -400,7 +400,7 @@ def test_of_messages_that_are_alike_the_first_two_and_the_last_are_tried_and_the
 
 def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_wanted() -> None:
     profile = profile_of(attempt_of(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
-    plan = of_answers(profile, ALL_VICTIMS)
+    plan = of_answers(profile, USUAL_VICTIMS)
     assert [str(one) for one in plan] == [
         f"the answer to 1/db {what} of the driver is lost and the connection breaks; the driver lives"
         for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")

@@ -15,11 +15,16 @@ class Refusal:
         self.nodes = nodes
         self._owner = owner
         self._once = once
+        self._over = False
         self._deeds: list[str] = []
 
     def takes(self, node: str, deed: str) -> bool:
         """Whether this operation is refused."""
-        if node not in self.nodes or (self._once and self._deeds):
+        if self._over:
+            return False
+        # What was held when it began is the first that is asked about.
+        self._over = self._once
+        if node not in self.nodes:
             return False
         self._deeds.append(deed)
         return True
@@ -41,7 +46,7 @@ class Refusals:
         """How many operations were to be refused, in all."""
 
     def begin(self, nodes: frozenset[str], once: bool) -> Refusal:
-        """`once`: no more than the first operation that comes."""
+        """`once`: no more than the operation that is held now, if it is one of theirs."""
         made = Refusal(self, nodes, once)
         self._in_force = (*self._in_force, made)
         return made

@@ -211,6 +211,11 @@ def test_faults_that_can_be_aimed_at_it() -> None:
         (crash("driver").at(SENT), InvalidScenario, "has no store with an address"),
         (lost_answer("driver").at(replace(SENT, side=Side.BEFORE)), InvalidScenario, "lost after a message"),
         (lost_answer("driver").at(batch(0).written), InvalidScenario, "lost after a message"),
+        (
+            failed_write("driver").at(Moment(Point.FILE, Side.AFTER, "0/write sink/a#1")),
+            InvalidScenario,
+            "refused before it is done",
+        ),
     ],
 )
 def test_faults_that_cannot(fault: Fault, error: type[Exception], message: str) -> None:

@@ -16,26 +16,29 @@ import pytest
 from streamproof.faults.crash import crash
 from streamproof.faults.crash_loop import crash_loop
 from streamproof.faults.executor_crash import executor_crash
+from streamproof.faults.failed_write import failed_write
 from streamproof.faults.pause import pause
 from streamproof.faults.split_brain import split_brain
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.injection import Part
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.scenario import Scenario, check_carriers
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
-from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName
+from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName, Unsupported
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
+from streamproof.harness.crash_points.files.naming import entry_of_offsets
 from streamproof.harness.crash_points.inside_spark.settings import with_options
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
 from streamproof.harness.running.run import check_scenario
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
@@ -49,6 +52,7 @@ from streamproof.harness.worlds.spark.queries.driver_incarnations import (
 )
 from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words
@@ -239,13 +243,35 @@ class Cluster:
 PIDS = {11: "driver", 22: "driver-2", 33: "node-1"}
 
 
+@dataclass
+class FileLayer:
+    """One that counts what it is told to refuse, and says nothing of itself."""
+
+    below: Path
+    asks_before: bool = False
+    done: int = 0
+
+    @property
+    def mount(self) -> Path:
+        return self.below
+
+    def announce(self, *_: object, asks_before: bool, others_live: bool) -> None:
+        assert others_live
+        self.asks_before = asks_before
+
+    def refused(self) -> int:
+        return self.done
+
+
 @contextmanager
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> Iterator[Cluster]:
+def cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault, files: FileLayer | None = None
+) -> Iterator[Cluster]:
     """Incarnation 1 runs on `driver`, and 2 is there on `driver-2`."""
     recorder, processes = MemoryRecorder(), SparkProcesses("not-started", tmp_path)
     passed: list[Address] = []
     run = Run("test", scenario(*faults), 1, recorder, Registry().faults, tmp_path, passed=passed.append)
-    deployment = QueryDeployment(run, processes)
+    deployment = QueryDeployment(run, processes, files)  # type: ignore[arg-type]
     made = Cluster(deployment, recorder, passed=passed)
 
     def part(node: str, what: Part) -> Killed:
@@ -270,7 +296,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> 
         deployment._drivers[number] = DriverIncarnation(number, node, 0, DriverStub(), ready=True)
         deployment._incarnation = number
     with deployment.server as server:
-        server.call(deployment._watch.listen(server.token, deployment._held))
+        server.call(deployment._watch.listen(server.token, deployment._held, files=files is not None))
+        if files is not None:
+            deployment._watch.announce_files(files)  # type: ignore[arg-type]
         try:
             yield made
         finally:
@@ -461,3 +489,121 @@ def test_a_driver_that_nobody_followed_was_not_split(tmp_path: Path, monkeypatch
     (bite,) = spark.bites()
     assert not bite.bit
     assert "let go on when driver#1 had not begun: 0" in bite.why_not
+
+
+# Operations on files that are refused
+
+ENTRY = "checkpoint/offsets/.2.1f6b7cde-24ba-44cb-9d5d-61df6bb01c6d.tmp"
+AT_ENTRY = Moment(Point.FILE, Side.BEFORE, "2/create checkpoint/offsets/.2.*.tmp#1", "driver")
+GO, REFUSED = b"g", b"r"
+
+
+def said(deed: str, pid: int = 11, side: Side = Side.BEFORE) -> str:
+    return f"files 0 {pid} {side} file ?/{deed}\tO_EXCL"
+
+
+def test_the_operation_alone_is_refused_at_which_a_fault_is_aimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FileLayer(tmp_path / "files")
+    with cluster(tmp_path, monkeypatch, failed_write("driver").at(AT_ENTRY), files=files) as spark:
+        assert files.asks_before
+        assert spark.announce(said("mkdir checkpoint/offsets")) == GO
+        assert spark.announce(said(f"create {ENTRY}", side=Side.AFTER, pid=33)) == GO, "a task's"
+        assert spark.announce(said(f"create {ENTRY}")) == GO, "the second of the batch, whoever did the first"
+        assert spark.announce(said("write sink/a")) == GO
+        assert spark.bites() == []
+    files = FileLayer(tmp_path / "files")
+    with cluster(tmp_path, monkeypatch, failed_write("driver").at(AT_ENTRY), files=files) as spark:
+        assert spark.announce(said(f"create {ENTRY}")) == REFUSED
+        files.done = 1
+        assert spark.announce(said(f"create {ENTRY}")) == GO, "tried again"
+        wait_until(lambda: not spark.deployment.server.disturbed, 5, "it to be over")
+        # From then on nobody is made to fail by it.
+        assert not spark.deployment.server.disturbed_since(time.monotonic_ns())
+    (bite,) = spark.bites()
+    assert (bite.target, bite.node, bite.why_not, bite.gone) == ("driver", "driver", "", None)
+    assert str(bite.proof) == f"operations on files refused with an I/O error ({AT_ENTRY.key}): 1"
+
+
+def test_what_the_file_layer_did_not_refuse_was_not_bitten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FileLayer(tmp_path / "files")
+    with cluster(tmp_path, monkeypatch, failed_write("driver").at(AT_ENTRY), files=files) as spark:
+        assert spark.announce(said(f"create {ENTRY}")) == REFUSED
+        spark.deployment.server.missed()
+    (bite,) = spark.bites()
+    assert "it got in the way of nothing" in bite.why_not
+
+
+def test_what_another_does_than_the_target_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is what the target does next."""
+    files = FileLayer(tmp_path / "files")
+    moment = replace(AT_ENTRY, key="0/write sink/a#1", actor="task")
+    with cluster(tmp_path, monkeypatch, failed_write("driver").at(moment), files=files) as spark:
+        assert spark.announce(said("write sink/a", pid=33)) == GO
+        assert spark.announce(said("write sink/b")) == GO
+        spark.deployment.server.missed()
+    (bite,) = spark.bites()
+    assert "it got in the way of nothing" in bite.why_not
+
+
+@pytest.mark.parametrize("moment", [AT_ENTRY, batch(2).written])
+def test_for_a_while_all_is_refused_that_the_target_does_to_files(
+    moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FileLayer(tmp_path / "files")
+    fault = failed_write("driver").at(moment).lasting(seconds(60))
+    with cluster(tmp_path, monkeypatch, fault, files=files) as spark:
+        first = []
+        if moment is AT_ENTRY:
+            first = [spark.announce(said(f"create {ENTRY}"))]
+        else:
+            driver = spark.speak("driver", 1)
+            driver.send(Arrived(Address("driver", 1, Point.SINK_WRITE, "2", Side.AFTER), 0, True))
+            assert driver.receive() is not None
+        assert first == [REFUSED] * len(first)
+        assert spark.announce(said("write sink/a")) == REFUSED
+        assert spark.announce(said("write sink/a", pid=33)) == GO
+        assert spark.announce(said("write sink/a", side=Side.AFTER)) == GO, "it is done"
+        files.done = len(first) + 1
+        spark.deployment.server.missed()
+        assert spark.announce(said("write sink/b")) == GO
+    (bite,) = spark.bites()
+    assert bite.why_not == ""
+    assert bite.proof is not None
+    assert bite.proof.count == files.done
+
+
+def test_a_driver_that_is_not_the_judged_one_comes_to_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FileLayer(tmp_path / "files")
+    with cluster(tmp_path, monkeypatch, failed_write("driver").at(AT_ENTRY), files=files) as spark:
+        assert spark.announce(said(f"create {ENTRY}", pid=22)) == GO
+        assert spark.passed == []
+
+
+def test_a_node_dies_at_an_operation_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FileLayer(tmp_path / "files")
+    moment = replace(AT_ENTRY, side=Side.AFTER)
+    with cluster(tmp_path, monkeypatch, crash("driver").at(moment), files=files) as spark:
+        spark.announce(said(f"create {ENTRY}"))
+        assert spark.done == []
+        spark.announce(said(f"create {ENTRY}", side=Side.AFTER))
+        assert spark.done == ["kill driver"]
+
+
+def test_what_is_done_to_an_entry_of_the_offset_log_is_of_its_batch() -> None:
+    assert entry_of_offsets(f"create {ENTRY}") == 2
+    assert entry_of_offsets("rename checkpoint/offsets/..12.a.tmp.crc > checkpoint/offsets/.12.crc") == 12
+    assert entry_of_offsets("write checkpoint/commits/.2.a.tmp") == -1
+    assert entry_of_offsets("mkdir checkpoint/offsets") == -1
+
+
+def test_containers_say_nothing_of_files() -> None:
+    with pytest.raises(Unsupported, match="say nothing of operations on files"):
+        DockerCluster().check(scenario(crash("driver").at(AT_ENTRY)))
+
+
+def test_a_scheme_has_no_folders_in_the_file_layer() -> None:
+    faulty = Scenario(gap(word_count()), words(), [failed_write("count-0").after(seconds(1))])
+    with pytest.raises(Unsupported, match=r"no failed-write of word-count.* on embedded"):
+        check_carriers(faulty, "embedded", EmbeddedCluster().places, Registry().faults)
