@@ -152,6 +152,11 @@ NO_DISK = (
     "A disk that refuses an operation on a file, and a query that lives on: who names the victim `disk` has each "
     "operation of one batch refused once, with an I/O error."
 )
+DISK_ONCE = (
+    "A disk that refuses more than one operation on a file, or the same again, and what it refuses in batches of every "
+    "kind: each operation of one batch is refused, once. And a task that Spark tries again after an I/O error: with "
+    "one task slot, the query fails with the first, and is started again."
+)
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
     "with them here. A worker that lives on takes the end of its connection for the end of its rows, so that the "
@@ -569,6 +574,8 @@ class _Campaign:
         disks = of_disks(profile, self.faults.victims)
         if Victim.DISK not in self.faults.victims:
             state.not_covered.append(NO_DISK)
+        elif disks:
+            state.not_covered.append(DISK_ONCE)
         of_driver, nodes, answers, disks, splits = map(self._add, (of_driver, nodes, answers, disks, splits))
         here: list[Planned] = []
         if not self.request.query.copyable:

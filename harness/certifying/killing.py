@@ -29,7 +29,6 @@ _KINDS: Mapping[Victim, tuple[str, str]] = {
     Victim.NODE: ("crash", TASK),
     # It is the query that hears of it, whoever asked.
     Victim.ANSWER: ("lost-answer", DRIVER),
-    Victim.DISK: ("failed-write", DRIVER),
 }
 
 
@@ -37,6 +36,8 @@ def fault_of(planned: Planned) -> Fault:
     """What a cluster is to do."""
     crash = planned.crash
     kind, target = _KINDS.get(crash.victim, ("crash", DRIVER))
+    if crash.victim is Victim.DISK:
+        kind, target = "failed-write", crash.actor
     if planned.split_brain:
         kind = "split-brain"
     # The stages of a run are numbered from its start on; here, it may be another one.

@@ -125,7 +125,9 @@ class RecoveryWorkerKiller:
             if one.crash.victim is Victim.DISK:
                 attempt = worker.live(DRIVER, SINK, number + 1, watched=True, refuses=_at(one.crash))
                 attempts.append(attempt)
-                strikes += [_refused(worker, number, at) for at in (attempt.refused,) if at is not None]
+                strikes += [
+                    _refused(worker, number, one.crash.actor, at) for at in (attempt.refused,) if at is not None
+                ]
                 if attempt.refused is not None and isinstance(attempt.failure, InvalidOperator):
                     continue
                 return attempts, strikes
@@ -175,9 +177,9 @@ def _at(crash: Crash) -> Callable[[Address], bool]:
     return is_it
 
 
-def _refused(worker: RecoveryWorker, number: int, refused: RefusedOperation) -> RecoveryWorkerCrash:
+def _refused(worker: RecoveryWorker, number: int, actor: str, refused: RefusedOperation) -> RecoveryWorkerCrash:
     proof = Proof(refused.times, f"{SAID} ({refused.address.key})")
-    bite = Bite(DRIVER, worker.name, (DRIVER,), True, proof=proof)
+    bite = Bite(actor, worker.name, (actor,), True, proof=proof)
     return RecoveryWorkerCrash(number, refused.at, refused.address, bite, lives=True)
 
 

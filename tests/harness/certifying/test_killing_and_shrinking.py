@@ -159,6 +159,22 @@ def test_whoever_sends_a_message_the_driver_dies_at_it_or_its_answer_is_lost() -
     assert fault_of(Planned(crash)).trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK)
 
 
+@pytest.mark.parametrize("actor", [DRIVER, TASK])
+def test_an_operation_on_a_file_is_refused_to_whoever_wants_it(actor: str) -> None:
+    crash = Crash(Point.FILE, Side.BEFORE, "2/write sink/a#1", actor, Victim.DISK, 2, ("steady",))
+    fault = fault_of(Planned(crash))
+    assert (fault.kind, fault.targets, fault.duration) == ("failed-write", (actor,), None)
+    assert fault.trigger == Moment(Point.FILE, Side.BEFORE, "2/write sink/a#1", actor)
+
+
+def test_refused_operations_are_each_in_a_run_of_its_own() -> None:
+    def refused(batch: int) -> Planned:
+        return Planned(Crash(Point.FILE, Side.BEFORE, f"{batch}/write a#1", DRIVER, Victim.DISK, batch, ("steady",)))
+
+    plan = [refused(1), planned(2), refused(3), planned(4)]
+    assert list(streams(plan, 6)) == [(plan[0],), (plan[1], plan[3]), (plan[2],)]
+
+
 def test_a_crash_while_it_recovers_does_not_strike_the_first_attempt() -> None:
     crash = Crash(Point.OFFSET_LOG, Side.AFTER, "3", DRIVER, Victim.DRIVER, 3, ("after-restart",), recovering=True)
     trigger = fault_of(Planned(crash)).trigger

@@ -28,6 +28,7 @@ from streamproof.harness.certifying.planning import (
     every_crash_point,
     half_done,
     of_answers,
+    of_disks,
     of_nodes,
     of_restarts,
     of_split_brains,
@@ -361,8 +362,12 @@ def test_a_crash_at_a_line_says_which_and_its_text() -> None:
 # What is asked for
 
 
-def test_every_crash_point_means_all_of_them_unless_some_are_named() -> None:
-    assert every_crash_point() == CrashPlan() == CrashPlan(tuple(Victim), True, True)
+def test_every_crash_point_means_all_of_them_but_the_disks_unless_some_are_named() -> None:
+    assert (
+        every_crash_point()
+        == CrashPlan()
+        == CrashPlan(tuple(one for one in Victim if one is not Victim.DISK), True, True)
+    )
     assert every_crash_point("driver", Victim.NODE, recovering=False).victims == (Victim.DRIVER, Victim.NODE)
 
 
@@ -406,6 +411,28 @@ def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_want
         for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")
     ]
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
+
+
+def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_is_asked_for() -> None:
+    def done(actor: str, *deeds: str) -> list[Passed]:
+        return [passed(Point.FILE, Side.AFTER, deed, actor) for deed in deeds]
+
+    also = [
+        *done("driver", "0/create sink/a#1", "1/create sink/a#1", "1/write sink/a#1", "1/write sink/a#2"),
+        *done("task", "1/create sink/a#2"),
+    ]
+    profile = profile_of(attempt_of(FIVE, also=also))
+    plan = of_disks(profile, (Victim.DISK,))
+    assert [str(one) for one in plan] == [
+        "the disk refuses an operation before the driver does create sink/a in batch 1; the driver lives",
+        "the disk refuses an operation before the driver does write sink/a in batch 1; the driver lives",
+        "the disk refuses an operation before a task does create sink/a in batch 1, the second time; a task lives",
+    ]
+    assert {one.crash.side for one in plan} == {Side.BEFORE}
+    assert of_disks(profile, USUAL_VICTIMS) == []
+    assert of_nodes(profile, (Victim.DISK,)) == []
+    assert every_crash_point("disk").victims == (Victim.DISK,)
+    assert Victim.DISK not in every_crash_point().victims
 
 
 def test_where_nothing_can_be_copied_what_one_call_does_to_the_sink_is_cut_as_often_as_it_does_something() -> None:

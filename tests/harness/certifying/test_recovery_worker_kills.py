@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from certified import crash_at
 from profiles import attempt_of, done
 from streamproof.harness.certifying import recovery_worker_kills
-from streamproof.harness.certifying.attempts import Attempt, Death
+from streamproof.harness.certifying.attempts import Attempt, Death, RefusedOperation
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.killing import fault_of
+from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.profile import profile_of
+from streamproof.harness.certifying.recovering import RecoveryWorkerCrash, write_recovery_worker_run
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
-from streamproof.harness.certifying.recovery_worker_kills import RecoveryWorkerKiller, keeps_in_the_jvm
+from streamproof.harness.certifying.recovery_worker_kills import (
+    RecoveryWorkerKiller,
+    by_where_it_dies,
+    keeps_in_the_jvm,
+)
 from streamproof.harness.certifying.request import CampaignRequest
 from streamproof.harness.certifying.varying_names import VaryingNames
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.contracts.query_parts import as_it_comes
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.addresses import Address
+from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
+from streamproof.harness.core.errors import DeadlinePassed, InvalidOperator, StreamproofError
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.judging.references import REFERENCES
-from streamproof.harness.recording.records import Stamped
+from streamproof.harness.recording.folder import read_history
+from streamproof.harness.recording.history import Bite, IncarnationFailed, NodeGone, Proof
+from streamproof.harness.recording.records import Ended, Stamped
 from streamproof.scenarios.workloads import words
 
 REQUEST = CampaignRequest(Query(as_it_comes, name="q"), words(events=10), (exactly_once(),), Registry(), 7)
@@ -103,3 +114,89 @@ def test_a_jvm_may_remember_where_the_query_calls_it_or_brings_a_library_whose_c
     assert [keeps_in_the_jvm(one, plain) for one in (query, library, replace(query, jars=("a.jar",)))] == [0, 1, 1]
     assert [keeps_in_the_jvm(replace(one, stores=(store,)), plain) for one in (query, library)] == [0, 0]
     assert keeps_in_the_jvm(replace(query, stores=(store,)), calls)
+
+
+REFUSED = Planned(
+    msgspec.structs.replace(
+        crash_at(1), point=Point.FILE, side=Side.BEFORE, key="1/write sink/a#1", actor=TASK, victim=Victim.DISK
+    )
+)
+AT = Address(TASK, 1, Point.FILE, "1/write sink/a#1", Side.BEFORE)
+FAILED = InvalidOperator("query 'q' failed: an I/O error")
+
+
+class RefusingWorker(Worker):
+    def __init__(self, refused: bool, failure: StreamproofError | None) -> None:
+        super().__init__()
+        self._refused, self._failure = refused, failure
+
+    def live(
+        self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, refuses: Any = None
+    ) -> Attempt:
+        attempt = super().live(actor, sink, incarnation, watched, fatal)
+        if refuses is not None:
+            assert watched
+            assert refuses(AT)
+            assert not refuses(msgspec.structs.replace(AT, actor=DRIVER))
+            attempt.refused = RefusedOperation(AT, 3, times=2) if self._refused else None
+            attempt.failure = self._failure
+        return attempt
+
+
+@pytest.mark.parametrize(
+    ("refused", "failure", "attempts", "strikes"),
+    [
+        # It has swallowed the error, or tried again.
+        (True, None, 1, 1),
+        (True, FAILED, 2, 1),
+        # It waits for ever: nobody starts it again.
+        (True, DeadlinePassed("the end", 30, "nothing"), 1, 1),
+        (False, None, 1, 0),
+        (False, FAILED, 1, 0),
+    ],
+)
+def test_who_is_refused_an_operation_lives_on_and_is_started_again_where_it_fails(
+    refused: bool, failure: StreamproofError | None, attempts: int, strikes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = RefusingWorker(refused, failure)
+    written: list[Any] = []
+    live_on = lambda made, number: made.live(DRIVER, "sink", number, False)  # noqa: E731
+    monkeypatch.setattr(recovery_worker_kills, "live_on", live_on)
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    RecoveryWorkerKiller(cast("RecoveryWorker", worker))(
+        Path("run"), REQUEST, [REFUSED], [Stamped(0, Ended("a", 1, {}))]
+    )
+    ((_, _, _, faults, struck, _, numbered, _),) = written
+    assert [fault.kind for fault in faults] == ["failed-write"]
+    assert [number for number, _ in numbered] == list(range(1, attempts + 1))
+    assert [(one.lives, one.address, one.at) for one in struck] == [(True, AT, 3)] * strikes
+    for one in struck:
+        assert (one.bite.target, one.bite.why_not, one.bite.gone) == (TASK, "", None)
+        assert str(one.bite.proof) == "operations on files refused with an I/O error (1/write sink/a#1): 2"
+
+
+def test_what_a_disk_refuses_is_tried_in_a_recovery_worker() -> None:
+    assert by_where_it_dies(REQUEST.query, [REFUSED, CRASH]) == ([REFUSED], [CRASH])
+
+
+@pytest.mark.parametrize("failure", [None, FAILED])
+def test_the_record_says_that_who_was_refused_an_operation_lived(
+    failure: InvalidOperator | None, tmp_path: Path
+) -> None:
+    class NoWorker:
+        name = "worker-0"
+        settings: Mapping[str, str] = {}
+        ran = None
+
+    first = Attempt(DRIVER, 1, failure=failure, failed_at=5, refused=RefusedOperation(AT, 3, 1))
+    attempts = [(1, first)] if failure is None else [(1, first), (2, Attempt(DRIVER, 2))]
+    bite = Bite(TASK, "worker-0", (TASK,), True, proof=Proof(1, "operations refused"))
+    strike = RecoveryWorkerCrash(0, 3, AT, bite, lives=True)
+    fault = fault_of(REFUSED)
+    worker = cast("RecoveryWorker", NoWorker())
+    write_recovery_worker_run(tmp_path / "run", REQUEST.named, worker, [fault], [strike], [], attempts, 7)
+    history = read_history(tmp_path / "run")
+    assert [one.bite.why_not for one in history.struck()] == [""]
+    gone = [entry for entry in history.timeline if isinstance(entry, NodeGone)]
+    failed = [entry.disturbed for entry in history.timeline if isinstance(entry, IncarnationFailed)]
+    assert (len(gone), failed) == ((0, []) if failure is None else (1, [True]))
