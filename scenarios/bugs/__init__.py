@@ -11,6 +11,7 @@ from typing import Final
 
 from ...harness.core.errors import UnknownName
 from . import (
+    async_progress,
     changelog_versions,
     files_of_one_version,
     first_entry,
@@ -29,6 +30,7 @@ BUGS: Final[tuple[RealBug, ...]] = (
     random_job_ids.BUG,
     retried_stage.BUG,
     files_of_one_version.BUG,
+    async_progress.BUG,
     changelog_versions.BUG,
     first_entry.BUG,
     iceberg_first_offset.BUG,

@@ -71,7 +71,7 @@ BUG: Final = RealBug(
     "Spark: a query that notes its progress aside goes on after a write that failed, and is never started again",
     (Report("SPARK-56720", "https://github.com/apache/spark/pull/55676"),),
     affected=Release("Spark 4.2.0", "4.2.0"),
-    fixed=Release("Spark 4.3.0", ""),
+    fixed=Release("Spark 4.3.0", "4.3.0"),
     make=noted_aside,
     workload=words(events=4 * BATCH),
     schedule=(
