@@ -46,7 +46,8 @@ def kept_in_files(rows: DataFrame, folders: RunFolders) -> StreamingQuery:
         return True
 
     passed = rows.where(f.udf(kept, "boolean")("seq", "key", "value"))
-    writer = passed.writeStream.format("noop").options(**ASYNCHRONOUS)
+    # So that what failed aside is known before the next batch begins.
+    writer = passed.writeStream.format("noop").options(**ASYNCHRONOUS).trigger(processingTime="1 second")
     return writer.option("checkpointLocation", str(folders.checkpoint)).start()
 
 

@@ -49,7 +49,7 @@ class RealBug:
     """The same query on either, which is right where the bug is not."""
     workload: Workload
     schedule: Schedule
-    """One crash or two, as the report has it."""
+    """One crash or two, or a write that is refused, as the report has it."""
     anomalies: frozenset[Anomaly]
     """As what it shows itself on the affected release. None: there the query fails without any fault."""
     claim: Guarantee = exactly_once()
