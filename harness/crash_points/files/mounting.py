@@ -108,7 +108,7 @@ class MountedFolder:
         """From now on, tell `place` of each operation that changes something, and journal it. `asks_before`: tell of it
         before it is done, too. `others_live`: where the caller of one is killed, what others do is done. Raises
         ProcessDied."""
-        self._obey(StandingOrder(place, token, node, incarnation, asks_before, others_live))
+        self._obey(StandingOrder(place, token, node, incarnation, asks_before=asks_before, others_live=others_live))
 
     def be_quiet(self) -> None:
         """From now on, journal what is looked at alone. Raises ProcessDied."""
