@@ -403,7 +403,7 @@ _VICTIMS = {
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
     Victim.ANSWER: "answer of a store",
-    Victim.DISK: "disk",
+    Victim.DISK: "operation on a file, refused",
 }
 
 
