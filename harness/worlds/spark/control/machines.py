@@ -100,7 +100,7 @@ class ClusterMachines(Machines):
         for bite in self._end(targets, self._cluster.kill_node):
             if bite.node is not None:
                 loop = CrashLoop(self._cluster, bite.node)
-                self.lasting.append((bite.target, aside(loop.heal)))
+                self.lasting.append((bite.target, healed_aside(loop.heal)))
                 bite = msgspec.structs.replace(bite, lasting=True, proof=None)
             bites.append(bite)
         return bites
@@ -169,7 +169,7 @@ class ClusterMachines(Machines):
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, aside(proven(begun[node].heal))))
+            self.lasting.append((target, healed_aside(proven(begun[node].heal))))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
 
@@ -189,7 +189,7 @@ class ClusterMachines(Machines):
         self.refusing |= every
         begun = self._cluster.disturb(FillStore())
         name = ", ".join(targets)
-        self.lasting.append((name, aside(self._on_store(begun.heal))))
+        self.lasting.append((name, healed_aside(self._on_store(begun.heal))))
         hit, _ = self._nodes(targets)
         return [self._lasting_bite(name, "checkpoints", self._actors(hit))]
 
@@ -251,7 +251,7 @@ class ClusterMachines(Machines):
         if not disturbance.pairs:
             return [Bite(name, None, (), self._outstanding())]
         ends = _ends_of(disturbance.pairs)
-        self.lasting.append((name, aside(self._cluster.disturb(disturbance).heal)))
+        self.lasting.append((name, healed_aside(self._cluster.disturb(disturbance).heal)))
         self.hit.update(ends)
         return [self._lasting_bite(name, name, self._actors(ends))]
 
@@ -305,7 +305,7 @@ def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
 
 
-def aside(heal: Heal) -> SlowHeal:
+def healed_aside(heal: Heal) -> SlowHeal:
     """In a thread: the engine takes its time, and what comes in meanwhile must be taken."""
     return lambda: asyncio.to_thread(heal)
 

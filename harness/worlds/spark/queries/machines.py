@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ....recording.history import Bite, Proof
-from ..control.machines import ClusterMachines, Heal, Striking, aside
+from ..control.machines import ClusterMachines, Heal, Striking, healed_aside
 from ..control.nodes import Nodes
 from .refusing import Refusals
 
@@ -63,7 +63,7 @@ class QueryMachines(ClusterMachines):
         hit, nowhere = self._nodes(targets)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, aside(refusals.begin(frozenset({node}), once).end)))
+            self.lasting.append((target, healed_aside(refusals.begin(frozenset({node}), once).end)))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         self.hit |= hit.keys()
         if once:
