@@ -11,6 +11,7 @@ from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
+from ..crash_points.inside_python.own_lines import own_data_sources
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -52,6 +53,11 @@ ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
     "streamproof's source gives a batch in one partition. What one task has done and another has not, nothing shows: "
     "let the query have more of them, as by rows.repartition(2)."
+)
+BESIDE = (
+    "What a Python data source does beside its tasks ({classes}): where it is made, commits and aborts, Spark runs it "
+    "in a process in which no line is a crash point, and no effect outside of the run's folders is seen. Operations on "
+    "files in these are crash points there, too. Which lines of the query's code were never run is not known."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
@@ -115,6 +121,12 @@ def note_one_task(state: CampaignState, attempt: Attempt) -> None:
     ends = {one.key.rpartition("/")[2] for one in tasks if one.point is Point.TASK_END}
     if ends == {"0"} and any(one.point is Point.LINE for one in tasks):
         state.not_covered.insert(0, ONE_TASK)
+
+
+def note_data_sources(state: CampaignState, query: Query) -> None:
+    """Spark plans and commits a Python data source in workers of another daemon than that of tasks."""
+    if classes := own_data_sources(query):
+        state.not_covered.insert(0, BESIDE.format(classes=", ".join(classes[:MOST_NAMED])))
 
 
 def note_clock(state: CampaignState, query: Query) -> None:

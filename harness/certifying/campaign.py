@@ -59,6 +59,7 @@ from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .blind_spots import (
     note_clock,
+    note_data_sources,
     note_messages,
     note_one_task,
     note_seen_outside,
@@ -378,6 +379,7 @@ class _Campaign:
                 note_seen_outside(state, query, attempts)
                 note_clock(state, query)
                 note_one_task(state, attempts[0])
+                note_data_sources(state, query)
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ..contracts.query import Query
 from ..core.addresses import CodeLine, Point
-from ..crash_points.inside_python.own_lines import own_lines
+from ..crash_points.inside_python.own_lines import own_data_sources, own_lines
 from .attempts import Attempt
 from .conclusion import Planned
 
@@ -21,6 +21,9 @@ def lines_never_run(query: Query, attempts: Iterable[Attempt], plan: Iterable[Pl
     run: dict[str, set[int]] = {}
     for line in filter(None, map(CodeLine.of, keys)):
         run.setdefault(line.function, set()).add(line.line)
+    if own_data_sources(query):
+        # Some of its code runs where nobody follows it.
+        return ()
     # Where no line was told of, nobody has followed the code, and which lines were run is not known.
     return said_by_function(own_lines(query), run) if run else ()
 

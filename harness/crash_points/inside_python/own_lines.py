@@ -15,6 +15,7 @@ from .whose import Whose, handed_over, whose_code
 if TYPE_CHECKING:
     from ...contracts.query import Query
 
+_DATA_SOURCE: Final = "pyspark.sql.datasource"
 _OF_THE_CALL: Final = frozenset({"RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "NOP"})
 """What a function does in the line of its `def` before its first line: no line is told of that."""
 
@@ -32,8 +33,20 @@ def own_lines(query: Query) -> Mapping[str, frozenset[int]]:
 
 def own_functions(query: Query) -> list[FunctionType]:
     """The user's functions that a query hands over, and those that they can come to by a name."""
+    return [one for one in _own_code(query) if isinstance(one, FunctionType)]
+
+
+def own_data_sources(query: Query) -> tuple[str, ...]:
+    """The classes of the user's that make a Python data source, in the order of their names."""
+    kinds = (one for one in _own_code(query) if isinstance(one, type))
+    of_sources = (one for one in kinds if any(base.__module__ == _DATA_SOURCE for base in one.__mro__[1:]))
+    return tuple(sorted(f"{one.__module__}.{one.__qualname__}" for one in of_sources))
+
+
+def _own_code(query: Query) -> list[FunctionType | type]:
+    """The user's functions, and all classes that are met on the way."""
     whose = whose_code(query)
-    found: list[FunctionType] = []
+    found: list[FunctionType | type] = []
     seen: dict[int, object] = {}
     """Kept, so that nothing else has their identity."""
     waiting: list[Any] = [one for one, _ in handed_over(query) if not isinstance(one, ModuleType)]
@@ -43,6 +56,7 @@ def own_functions(query: Query) -> list[FunctionType]:
             continue
         seen[id(one)] = one
         if isinstance(one, type):
+            found.append(one)
             waiting += _methods_of(one)
         elif isinstance(one, FunctionType):
             if whose.owns(one.__module__ or "", one.__code__.co_filename):

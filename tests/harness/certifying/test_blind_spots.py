@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 
 from profiles import both_sides, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
-from streamproof.harness.certifying.blind_spots import ONE_TASK, note_one_task
+from streamproof.harness.certifying.blind_spots import BESIDE, ONE_TASK, note_data_sources, note_one_task
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
+from streamproof.harness.certifying.never_run import lines_never_run
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 
 LINE = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", TASK)
@@ -36,3 +41,34 @@ def test_that_each_stage_has_one_task_is_said_where_the_users_code_runs_in_it(
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
     note_one_task(state, Attempt("reference-1", 1, points))
     assert state.not_covered == [*([ONE_TASK] if said else []), "Something else."]
+
+
+class _Rows(DataSource):
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return _Writer()
+
+
+class _Writer(DataSourceStreamWriter):
+    def write(self, iterator: Any) -> Any:
+        return None
+
+    def commit(self, messages: Any, batchId: int) -> None: ...
+
+    def abort(self, messages: Any, batchId: int) -> None: ...
+
+
+def to_rows(rows: Any, folders: Any) -> Any:
+    rows.sparkSession.dataSource.register(_Rows)
+    return rows.writeStream.format("rows")
+
+
+def test_that_a_data_source_commits_where_nobody_follows_it_is_said_first(tmp_path: Path) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
+    note_data_sources(state, Query(as_it_comes))
+    assert state.not_covered == ["Something else."]
+    query = Query(as_it_comes, write=to_rows, read=to_rows)
+    note_data_sources(state, query)
+    classes = f"{__name__}._Rows, {__name__}._Writer"
+    assert state.not_covered[0] == BESIDE.format(classes=classes)
+    # Which of its lines were run, nobody knows.
+    assert lines_never_run(query, [Attempt("reference-1", 1, [LINE])], []) == ()
