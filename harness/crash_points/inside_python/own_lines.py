@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .names import name_in
 from .tracing import FUNCTIONS
-from .whose import Whose, handed_over, whose_code
+from .whose import Whose, parts_handed_over, whose_code
 
 if TYPE_CHECKING:
     from ...contracts.query import Query
@@ -49,7 +49,7 @@ def _own_code(query: Query) -> list[FunctionType | type]:
     found: list[FunctionType | type] = []
     seen: dict[int, object] = {}
     """Kept, so that nothing else has their identity."""
-    waiting: list[Any] = [one for one, _ in handed_over(query) if not isinstance(one, ModuleType)]
+    waiting: list[Any] = [one for one, _ in parts_handed_over(query) if not isinstance(one, ModuleType)]
     while waiting:
         one = waiting.pop()
         if id(one) in seen:

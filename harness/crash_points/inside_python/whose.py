@@ -54,7 +54,7 @@ def whose_code(query: Query) -> Whose:
     packages: set[str] = set()
     folders: set[str] = set()
     files: set[str] = set()
-    for function, direct in handed_over(query):
+    for function, direct in parts_handed_over(query):
         module, file = _home(function)
         top = module.partition(".")[0]
         installed = is_installed(file)
@@ -110,7 +110,7 @@ def _home(function: FunctionType | type | ModuleType) -> tuple[str, str]:
     return module, next(own, getattr(sys.modules.get(module), "__file__", None) or "")
 
 
-def handed_over(query: Query) -> Iterator[tuple[FunctionType | type | ModuleType, bool]]:
+def parts_handed_over(query: Query) -> Iterator[tuple[FunctionType | type | ModuleType, bool]]:
     """Functions, classes and modules; and whether they were handed over, or are what such a one refers to."""
     seen: dict[int, object] = {}
     """Kept, so that nothing else has their identity."""
