@@ -15,7 +15,14 @@ from ....crash_points.files.mounts import MOUNTED
 from . import source
 
 _SOURCE = os.sep.join(Path(source.__file__).parts[-3:])
-_OURS = (_SOURCE, "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
+_OURS = (
+    _SOURCE,
+    "ExecutorLostFailure",
+    # It is not up yet, as on a busy machine: code of the user's is read afterwards.
+    "Python worker failed to connect back",
+    "No space left on device",
+    "SparkContext was shut down",
+)
 """What shows, in an error of Spark's, that the query is not to blame."""
 
 

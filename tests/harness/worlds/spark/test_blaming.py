@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from streamproof import Query
+from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.worlds.spark.queries.blaming import blame, shortened_error
 
 IN_A_TASK = """\
@@ -50,3 +51,11 @@ def test_what_the_file_system_of_a_run_has_not_is_said_where_a_query_fails_by_it
     elsewhere = OSError(errno.EOPNOTSUPP, "Operation not supported", "/mnt/share")
     assert "O_TMPFILE" not in str(blame(query, elsewhere))
     assert "1 GiB" not in str(blame(query, elsewhere))
+
+
+@pytest.mark.parametrize("sign", ["ExecutorLostFailure (executor 1 exited)", "Python worker failed to connect back."])
+def test_what_a_query_runs_in_is_to_blame_for_what_it_lost(sign: str) -> None:
+    query = Query(lambda frame: frame, name="mine")
+    error = blame(query, RuntimeError(f"Job aborted due to stage failure: Lost task 0.0 in stage 0.0 (TID 1): {sign}"))
+    assert isinstance(error, OwnFailure)
+    assert "was ended by its surroundings" in str(error)
