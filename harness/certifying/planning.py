@@ -249,7 +249,7 @@ def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
 
 def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """Each operation on a file of a steady batch is refused, the first time that it is to be done, and who wanted it
-    lives."""
+    lives. Those of the sink come first: what is made of an error there is the query's own."""
     if Victim.DISK not in victims:
         return []
     batch = steady_batch(profile)
@@ -258,7 +258,7 @@ def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         if batch_of(one.address) == batch and one.address.point is Point.FILE:
             crash = msgspec.structs.replace(crash_at(profile, one, Victim.DISK), side=Side.BEFORE)
             found.setdefault((crash.actor, crash.name.rpartition("#")[0]), Planned(crash))
-    return list(found.values())
+    return sorted(found.values(), key=lambda one: not _is_own(one.crash))
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:

@@ -418,7 +418,8 @@ def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_i
         return [passed(Point.FILE, Side.AFTER, deed, actor) for deed in deeds]
 
     also = [
-        *done("driver", "0/create sink/a#1", "1/create sink/a#1", "1/write sink/a#1", "1/write sink/a#2"),
+        *done("driver", "0/create sink/a#1", "1/create checkpoint/b#1", "1/create sink/a#1", "1/write sink/a#1"),
+        *done("driver", "1/write sink/a#2"),
         *done("task", "1/create sink/a#2"),
     ]
     profile = profile_of(attempt_of(FIVE, also=also))
@@ -427,6 +428,7 @@ def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_i
         "the disk refuses an operation before the driver does create sink/a in batch 1; the driver lives",
         "the disk refuses an operation before the driver does write sink/a in batch 1; the driver lives",
         "the disk refuses an operation before a task does create sink/a in batch 1, the second time; a task lives",
+        "the disk refuses an operation before the driver does create checkpoint/b in batch 1; the driver lives",
     ]
     assert {one.crash.side for one in plan} == {Side.BEFORE}
     assert of_disks(profile, USUAL_VICTIMS) == []
