@@ -7,55 +7,27 @@ restart shows it whose first batch has as many tasks as that of the driver befor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...faults.crash import crash
-from ...harness.contracts.query import Query, RunFolders
+from ...harness.contracts.query import Query
 from ...harness.core.addresses import DRIVER, Moment, Point, Side
 from ...harness.core.verdicts import Anomaly
 from ..subjects.files import lines
+from ..subjects.iceberg import rows_of_the_table, stream_into
 from ..workloads import words
 from .line import RealBug, Release, Report
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
 SPARK: Final = "3.5.9"
 BATCH: Final = 10
-_CATALOG: Final = {
-    "": "org.apache.iceberg.spark.SparkCatalog",
-    ".type": "hadoop",
-    # What a catalog remembers of a table a crash forgets, and a warm session would not.
-    ".cache-enabled": "false",
-}
-
-
-def table_in_iceberg(spark: SparkSession, folders: RunFolders) -> str:
-    """The table's name, in a catalog of the run's own, which lies beside the rest that the run stores."""
-    catalog = f"of_{folders.label.replace('-', '_')}"
-    for name, value in {**_CATALOG, ".warehouse": str(folders.sink)}.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
-    return f"{catalog}.db.lines"
-
-
-def into_iceberg(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
-    spark = rows.sparkSession
-    table = table_in_iceberg(spark, folders)
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {table} (seq BIGINT, key STRING, value STRING) USING iceberg")
-    return rows.writeStream.format("iceberg").option("path", table)
-
-
-def from_iceberg(spark: SparkSession, folders: RunFolders) -> DataFrame:
-    return spark.table(table_in_iceberg(spark, folders))
 
 
 def iceberg_sink(release: Release) -> Query:
     return Query(
         lines,
         name="iceberg-sink",
-        write=into_iceberg,
-        read=from_iceberg,
+        write=stream_into,
+        read=rows_of_the_table,
         packages=release.packages,
         spark=release.spark,
         batch_events=BATCH,

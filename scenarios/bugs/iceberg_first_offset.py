@@ -12,6 +12,7 @@ from ...harness.contracts.query_parts import as_it_comes
 from ...harness.core.addresses import DRIVER, Moment, Point, Side
 from ...harness.core.guarantees import recovers
 from ...harness.core.verdicts import Anomaly
+from ..subjects.iceberg import lines_table
 from ..workloads import words
 from .batch_folders import read_batches, write_batch
 from .line import RealBug, Release, Report
@@ -23,15 +24,11 @@ if TYPE_CHECKING:
 ROWS: Final = 20
 FILLS: Final = "fills"
 """The crash point where an offset is made a text of: of the first one, to fill the file that was just made."""
-_CATALOG: Final = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".cache-enabled": "false"}
 
 
 def lines_of_a_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
     """A table that is there, with all its rows in one commit; the first driver makes it."""
-    catalog = f"of_{folders.label.replace('-', '_')}"
-    for name, value in {**_CATALOG, ".warehouse": str(folders.warehouse)}.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
-    table = f"{catalog}.db.lines"
+    table = lines_table(spark, folders, folders.warehouse)
     if not spark.catalog.tableExists(table):
         rows = f"SELECT id AS seq, 'all' AS key, concat('line ', id) AS value FROM range(0, {ROWS}, 1, 1)"
         spark.sql(f"CREATE TABLE {table} USING iceberg AS {rows}")

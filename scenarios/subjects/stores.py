@@ -16,12 +16,14 @@ from ...harness.core.errors import UnknownName
 from ...harness.core.guarantees import Guarantee, at_least_once, exactly_once
 from ...harness.core.verdicts import Anomaly, Status
 from ...harness.core.workload import Workload
-from . import delta
+from . import delta, iceberg
 from .inputs import some_words
 from .kafka import kafka_sink
 
 _DELTA_GUIDE: Final = "https://docs.delta.io/delta-streaming/"
 _SPARK_GUIDE: Final = "https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html"
+_ICEBERG_GUIDE: Final = "https://iceberg.apache.org/docs/latest/spark-structured-streaming/"
+_ICEBERG_OPTIONS: Final = "https://iceberg.apache.org/docs/latest/spark-configuration/#write-options"
 _KAFKA_GUIDE: Final = "https://spark.apache.org/docs/latest/streaming/structured-streaming-kafka-integration.html"
 
 
@@ -69,6 +71,34 @@ STORES: Final = (
         "delta-blind-append",
         lambda spark, address: delta.delta_blind_append(spark),
         "Delta Lake, `foreachBatch` that appends",
+        "at-least-once, as any `foreachBatch`",
+        _SPARK_GUIDE,
+        exactly_once(),
+        Status.VIOLATED,
+        Anomaly.DUPLICATE_EFFECT,
+    ),
+    StoreLine(
+        "iceberg-sink",
+        lambda spark, address: iceberg.iceberg_sink(spark),
+        'Iceberg, `writeStream.format("iceberg")`',
+        "the rows of every batch are appended; of a batch that comes again it says nothing",
+        _ICEBERG_GUIDE,
+        exactly_once(),
+        Status.HOLDS,
+    ),
+    StoreLine(
+        "iceberg-by-batch",
+        lambda spark, address: iceberg.iceberg_by_batch(spark),
+        "Iceberg, `foreachBatch` that looks for its batch among the snapshots' properties",
+        "an append can add a property to its snapshot",
+        _ICEBERG_OPTIONS,
+        exactly_once(),
+        Status.HOLDS,
+    ),
+    StoreLine(
+        "iceberg-blind-append",
+        lambda spark, address: iceberg.iceberg_blind_append(spark),
+        "Iceberg, `foreachBatch` that appends",
         "at-least-once, as any `foreachBatch`",
         _SPARK_GUIDE,
         exactly_once(),

@@ -12,7 +12,7 @@ import glob
 import hashlib
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,15 +93,19 @@ def _decided(folder: Path) -> Certificate | None:
 
 
 def _digest(campaign: Campaign) -> str:
-    fed = campaign.workload
+    claims = tuple(map(SavedClaim.of, campaign.claims))
+    return digest_of_work([campaign.query], campaign.workload, claims, campaign.faults, campaign.budget)
+
+
+def digest_of_work(queries: Sequence[Query], fed: Workload, *asked: object) -> str:
+    """Of what is done with queries by the code that is installed here, on this machine. `asked` has what else it hangs
+    on."""
+    java = find_java().version
     same = (
         digest_of_files(Path(streamproof.__file__ or "").parent),
-        versions_here(find_java().version, campaign.query),
-        campaign.query.describe(),
+        [(versions_here(java, query), query.describe()) for query in queries],
         (fed.name, fed.events, fed.seed),
-        tuple(map(SavedClaim.of, campaign.claims)),
-        campaign.faults,
-        campaign.budget,
+        *asked,
     )
     return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:LENGTH]
 

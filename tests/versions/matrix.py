@@ -122,18 +122,26 @@ def main() -> int:
 
 
 def _asked() -> argparse.Namespace:
-    return asked_for(__doc__, "subject", ROWS)
+    return asked_for(__doc__, "subject", ROWS, of_certificates())
 
 
-def asked_for(said: str | None, what: str, choices: Sequence[str]) -> argparse.Namespace:
-    """What the command line asks for: all versions that there are, and all of these, unless it names some."""
-    parser = argparse.ArgumentParser(description=said, formatter_class=argparse.RawDescriptionHelpFormatter)
-    there = [one.version for one in environments() if one.whole]
-    parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
-    parser.add_argument(f"--{what}", action="append", choices=choices)
+def of_certificates() -> argparse.ArgumentParser:
+    """What is asked for where certificates are made."""
+    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--minutes", type=float, default=30.0, help="for each")
     parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
     parser.add_argument("--folder", type=Path, default=Path("certificates"), help="where certificates are kept")
+    return parser
+
+
+def asked_for(said: str | None, what: str, choices: Sequence[str], own: argparse.ArgumentParser) -> argparse.Namespace:
+    """What the command line asks for: all versions that there are, and all of these, unless it names some. `own` has
+    what is asked for beside."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=said, formatter_class=raw, parents=[own])
+    there = [one.version for one in environments() if one.whole]
+    parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
+    parser.add_argument(f"--{what}", action="append", choices=choices)
     parser.add_argument("--table", action="store_true", help="make no more than the table")
     asked = parser.parse_args()
     asked.spark = asked.spark or [*there, chosen_version()]

@@ -21,7 +21,16 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.scenarios.subjects.stores import STORES, StoreLine, store_line
-from versions.matrix import Measured, TriedQuery, asked_for, certified, read_measured, with_table, write_measured
+from versions.matrix import (
+    Measured,
+    TriedQuery,
+    asked_for,
+    certified,
+    of_certificates,
+    read_measured,
+    with_table,
+    write_measured,
+)
 
 MEASURED = Path(__file__).with_name("measured_stores.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
@@ -29,7 +38,7 @@ BEGIN = "<!-- made by tests/versions/stores.py -->\n"
 
 
 def main() -> int:
-    asked = asked_for(__doc__, "store", [one.name for one in STORES])
+    asked = asked_for(__doc__, "store", [one.name for one in STORES], of_certificates())
     measured, wrong = read_measured(MEASURED), []
     for name in () if asked.table else asked.store:
         line = store_line(name)
