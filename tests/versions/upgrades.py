@@ -224,14 +224,14 @@ def _write(measured: Measured) -> None:
 
 
 def table(measured: Measured) -> str:
-    """A line for each pair, and a column for each version on which any was tried."""
+    """A line for each pair that was tried, and a column for each version on which any was."""
     tried_on = {version for came in measured.values() for version in came}
     versions = [one.tried for one in SUPPORTED.values() if one.tried in tried_on]
-    lines = [_row(["pair", "what is changed", *versions]), _row(["---"] * (2 + len(versions)))]
+    lines = [_row(["pair", *versions]), _row(["---"] * (1 + len(versions)))]
     for pair in PAIRS:
-        came = measured.get(pair.name, {})
-        cells = [came[version].text if version in came else "not tried" for version in versions]
-        lines.append(_row([f"`{pair.name}`", pair.summary, *cells]))
+        if came := measured.get(pair.name):
+            cells = [came[version].text if version in came else "not tried" for version in versions]
+            lines.append(_row([f"`{pair.name}`", *cells]))
     return "".join(lines)
 
 
