@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..contracts.query import Query, RunFolders
+from ..contracts.query import Query, RunFolders, label_of
 from ..contracts.subject import TASK_POINTS
 from ..core.addresses import DRIVER, TASK, Address, Point, Side
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
@@ -225,12 +225,12 @@ class RecoveryWorker:
             self.no_journal = str(error)
         else:
             place = mounted.mount.resolve()
-            self.folders = RunFolders(self._label, place / "sink", place / "checkpoint")
+            self.folders = RunFolders(label_of(self._label), place / "sink", place / "checkpoint")
             self.store: RecoveryWorkerStore = JournaledFolders(mounted, self._server.token, self.name)
             # Where the harness looks itself, an attempt has looked at nothing.
             self._checkpoint = mounted.below / "checkpoint"
             return
-        self.folders = RunFolders(self._label, self._home / "sink", self._home / "checkpoint")
+        self.folders = RunFolders(label_of(self._label), self._home / "sink", self._home / "checkpoint")
         self._checkpoint = self.folders.checkpoint
         self.store = CopiedFolders(self.folders.stored, self._home / "states")
 
@@ -531,7 +531,7 @@ class RecoveryWorker:
 
     async def _enter_new_run(self) -> None:
         """What the runs before have left in stores outside, or elsewhere under their labels, is none of its own."""
-        label = f"{self._label}-{self._attempts}"
+        label = label_of(f"{self._label}-{self._attempts}")
         self.folders = replace(self.folders, label=label, stores=await self.relay.open(1, label))
 
     async def _hang_up(self) -> None:

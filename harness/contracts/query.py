@@ -46,13 +46,19 @@ CLOSING_MS = 365 * 24 * 3_600_000
 """How far ahead of the last event the closing ones are, in event time."""
 
 
+def label_of(run: str) -> str:
+    """What a run is called in stores outside; `run` says which it is, and whose. Short, since names are short there:
+    PostgreSQL cuts off what is longer than 63 bytes, and so would have two runs write to one table."""
+    return f"run-{hashlib.blake2s(run.encode(), digest_size=6).hexdigest()}"
+
+
 @dataclass(frozen=True)
 class RunFolders:
     """What one run of a query has to itself. Every node sees the folders under the same paths."""
 
     label: str
-    """The run's own, of letters, digits and '-': for the names of tables or topics in a store outside. No other run has
-    the same."""
+    """The run's own, of letters, digits and '-', 16 at most: for the names of tables or topics in a store outside. No
+    other run has the same."""
     sink: Path
     """An empty folder for whatever the sink stores."""
     checkpoint: Path

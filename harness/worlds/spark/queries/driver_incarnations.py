@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from ....contracts.cluster import Run
-from ....contracts.query import Query, RunFolders
+from ....contracts.query import Query, RunFolders, label_of
 from ....contracts.scenario import Scenario
 from ....core.addresses import DRIVER, Moment
 from ....core.errors import StorageFailed
@@ -181,17 +181,18 @@ class Launcher:
         label = f"{self._run.id}-{node}-warm-up"
         folder = (self._nodes.scratch / label).resolve()
         run = self._run_of(node, label, "", incarnation, batches=1)
-        return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
+        return replace(run, folders=RunFolders(label_of(label), folder / "sink", folder / "checkpoint"))
 
     def plan_of(self, driver: DriverIncarnation) -> Path:
         return self._nodes.scratch / f"{driver.node}.{driver.incarnation}.pickle"
 
     def folders(self, actor: str) -> RunFolders:
+        label = label_of(f"{self._run.id}-{actor}")
         if self._files is not None and actor == DRIVER:
             # As a recovery worker has them, so that operations are called alike.
             here = self._files.mount.resolve()
-            return RunFolders(f"{self._run.id}-{actor}", here / SINK_FOLDER, here / CHECKPOINT)
-        return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
+            return RunFolders(label, here / SINK_FOLDER, here / CHECKPOINT)
+        return RunFolders(label, self._stored / f"{actor}.sink", self._stored / actor)
 
     def _run_of(
         self,
