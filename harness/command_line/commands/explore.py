@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ...exploration.search import SearchBudget
 
 SCHEDULES: Final = 1_000
+SCHEDULES_FOR_A_MUTANT: Final = 10_000
+"""The rarest of their bugs shows in one of some 7,000."""
 
 
 def explore_command(
@@ -42,7 +44,7 @@ def explore_command(
         typer.Option(
             min=1,
             help="Schedules to try, the same ones and in the same order for the same seed, whatever tries them; "
-            "1000 unless told otherwise.",
+            "1000 unless told otherwise, and of each mutant 10000 at most.",
             show_default=False,
         ),
     ] = None,
@@ -157,7 +159,7 @@ def explore_command(
     from ..search_line import SearchLine
 
     if schedules is None and seconds is None and not (pairs or exhaust):
-        schedules = SCHEDULES
+        schedules = SCHEDULES_FOR_A_MUTANT if mutants else SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
         rest = own_sizes or errors is not None or corpus is not None or output is not None or watched
