@@ -14,7 +14,7 @@ from ...harness.contracts.query import Query
 from ...harness.core.addresses import DRIVER, Moment, Point, Side
 from ...harness.core.verdicts import Anomaly
 from ..subjects.files import lines
-from ..subjects.iceberg import rows_of_the_table, stream_into
+from ..subjects.iceberg import rows_in_iceberg, stream_into_iceberg
 from ..workloads import words
 from .line import RealBug, Release, Report
 
@@ -22,12 +22,12 @@ SPARK: Final = "3.5.9"
 BATCH: Final = 10
 
 
-def iceberg_sink(release: Release) -> Query:
+def iceberg_sink_of(release: Release) -> Query:
     return Query(
         lines,
         name="iceberg-sink",
-        write=stream_into,
-        read=rows_of_the_table,
+        write=stream_into_iceberg,
+        read=rows_in_iceberg,
         packages=release.packages,
         spark=release.spark,
         batch_events=BATCH,
@@ -49,7 +49,7 @@ BUG: Final = RealBug(
     ),
     affected=_iceberg("1.4.3"),
     fixed=_iceberg("1.5.0"),
-    make=iceberg_sink,
+    make=iceberg_sink_of,
     workload=words(events=2 * BATCH),
     schedule=(crash("driver").at(Moment(Point.COMMIT_LOG, Side.AFTER, "0", DRIVER)),),
     anomalies=frozenset({Anomaly.LOST_INPUT, Anomaly.DUPLICATE_EFFECT}),
@@ -58,4 +58,4 @@ BUG: Final = RealBug(
 
 def repeats_file_names() -> Query:
     """As `streamproof certify` takes it."""
-    return iceberg_sink(BUG.affected)
+    return iceberg_sink_of(BUG.affected)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.contracts.query_parts import foreach_batch
-from ...harness.core.errors import Unsupported
 from .files import LINE, lines
 from .inputs import BATCH
+from .releases import release_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def delta_sink(spark: str = "4.1.3") -> Query:
         write=stream_into,
         read=rows_of_the_table,
         settings=SETTINGS,
-        packages=(release_for(spark),),
+        packages=(release_for("Delta", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
@@ -83,7 +83,7 @@ def delta_by_batch(spark: str = "4.1.3") -> Query:
         rows_of_the_table,
         name="delta-by-batch",
         settings=SETTINGS,
-        packages=(release_for(spark),),
+        packages=(release_for("Delta", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
@@ -96,15 +96,7 @@ def delta_blind_append(spark: str = "4.1.3") -> Query:
         rows_of_the_table,
         name="delta-blind-append",
         settings=SETTINGS,
-        packages=(release_for(spark),),
+        packages=(release_for("Delta", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
-
-
-def release_for(spark: str) -> str:
-    """Raises Unsupported for a line of Spark of which no release is known."""
-    line = ".".join(spark.split(".")[:2])
-    if line not in RELEASES:
-        raise Unsupported(f"no release of Delta for Spark {spark} is known here; there are for: {', '.join(RELEASES)}")
-    return RELEASES[line]

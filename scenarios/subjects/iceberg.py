@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.contracts.query_parts import foreach_batch
-from ...harness.core.errors import Unsupported
 from .files import LINE, lines
 from .inputs import BATCH
+from .releases import release_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ def made_table(spark: SparkSession, folders: RunFolders) -> str:
     return table
 
 
-def stream_into(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+def stream_into_iceberg(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
     return rows.writeStream.format("iceberg").option("path", made_table(rows.sparkSession, folders))
 
 
@@ -61,12 +61,12 @@ def append_once(frame: DataFrame, batch: int, folders: RunFolders) -> None:
         lines(frame).writeTo(table).option(f"snapshot-property.{BATCH_PROPERTY}", str(batch)).append()
 
 
-def append_without_id(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+def append_to_iceberg(frame: DataFrame, batch: int, folders: RunFolders) -> None:
     """Atomic, and no more than that: a batch that comes again is added again."""
     lines(frame).writeTo(made_table(frame.sparkSession, folders)).append()
 
 
-def rows_of_the_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
+def rows_in_iceberg(spark: SparkSession, folders: RunFolders) -> DataFrame:
     """As any reader of the table sees it: those of its newest snapshot."""
     table = lines_table(spark, folders, folders.sink)
     return spark.table(table) if spark.catalog.tableExists(table) else spark.createDataFrame([], LINE)
@@ -77,9 +77,9 @@ def iceberg_sink(spark: str = SPARK) -> Query:
     return Query(
         lines,
         name="iceberg-sink",
-        write=stream_into,
-        read=rows_of_the_table,
-        packages=(release_for(spark),),
+        write=stream_into_iceberg,
+        read=rows_in_iceberg,
+        packages=(release_for("Iceberg", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
@@ -89,9 +89,9 @@ def iceberg_by_batch(spark: str = SPARK) -> Query:
     """foreachBatch that notes the batch in each snapshot, and looks for it before it appends."""
     return foreach_batch(
         append_once,
-        rows_of_the_table,
+        rows_in_iceberg,
         name="iceberg-by-batch",
-        packages=(release_for(spark),),
+        packages=(release_for("Iceberg", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
@@ -100,19 +100,10 @@ def iceberg_by_batch(spark: str = SPARK) -> Query:
 def iceberg_blind_append(spark: str = SPARK) -> Query:
     """foreachBatch that does not."""
     return foreach_batch(
-        append_without_id,
-        rows_of_the_table,
+        append_to_iceberg,
+        rows_in_iceberg,
         name="iceberg-blind-append",
-        packages=(release_for(spark),),
+        packages=(release_for("Iceberg", RELEASES, spark),),
         spark=spark,
         batch_events=BATCH,
     )
-
-
-def release_for(spark: str) -> str:
-    """Raises Unsupported for a line of Spark of which no release is known."""
-    line = ".".join(spark.split(".")[:2])
-    if line not in RELEASES:
-        known = ", ".join(RELEASES)
-        raise Unsupported(f"no release of Iceberg for Spark {spark} is known here; there are for: {known}")
-    return RELEASES[line]

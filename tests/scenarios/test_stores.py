@@ -14,6 +14,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.install.machine import Spark
 from streamproof.harness.install.spark_choice import check_packages
 from streamproof.scenarios.subjects import delta, iceberg
+from streamproof.scenarios.subjects.releases import release_for
 from streamproof.scenarios.subjects.stores import STORES, StoreLine, store_line
 
 SPARK = {"Iceberg": "4.0.0"}
@@ -75,11 +76,11 @@ def test_every_store_has_one_that_holds_and_one_that_does_not() -> None:
 
 
 def test_a_spark_without_a_release_of_a_connector_is_refused() -> None:
-    assert delta.release_for("4.1.4") == delta.RELEASES["4.1"]
-    assert iceberg.release_for("4.0.1") == iceberg.RELEASES["4.0"]
+    assert release_for("Delta", delta.RELEASES, "4.1.4") == delta.RELEASES["4.1"]
+    assert release_for("Iceberg", iceberg.RELEASES, "4.0.1") == iceberg.RELEASES["4.0"]
     with pytest.raises(Unsupported, match=r"no release of Delta for Spark 4\.3\.0 is known here"):
-        delta.release_for("4.3.0")
+        release_for("Delta", delta.RELEASES, "4.3.0")
     with pytest.raises(
         Unsupported, match=r"no release of Iceberg for Spark 4\.1\.3 is known here; there are for: 4\.0"
     ):
-        iceberg.release_for("4.1.3")
+        release_for("Iceberg", iceberg.RELEASES, "4.1.3")
