@@ -357,7 +357,8 @@ class Adapting(AtWork):
         """The horizon at which it asked for more."""
         self.told_over = False
         self.to_ask = False
-        """Whether it goes on from a state of its primary's, and has not asked yet how far it may go."""
+        """Whether it goes on from a state of another's, from which it may take nothing or which was its primary's, and
+        has not asked yet how far it may go."""
         self.arrived = [0] * len(machine.inputs)
 
     @property
@@ -381,10 +382,11 @@ class Adapting(AtWork):
         adapted = checkpoint.part(PART, Adapted)
         if adapted is None:
             return
-        self.to_ask = self._stands_by
         self.before = adapted.position - self.machine.taken
         self.in_force = Change(adapted.number, adapted.position, adapted.settings)
         self.changes = [change for change in self.changes if change.number > adapted.number]
+        # Where nothing may be taken, nothing is, and so nobody would ask.
+        self.to_ask = self._stands_by or self.left() <= 0
         self._go_by(adapted.settings)
 
     # How far it may go

@@ -65,7 +65,7 @@ MUTANTS = (
     _mutant(
         "turns-by-load-adjuster-forgetting",
         "an adjuster goes on from what its predecessor had made durable",
-        Anomaly.STALL,
+        Anomaly.REORDERED_OUTPUT,
         changing(_turns, adjusting_by(ForgetsChanges)),
     ),
 )

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from simulation import options_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.faults.partition import partition
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scaling import scaled
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import ExitStatus, InvalidScenario
 from streamproof.harness.core.events import Value
 from streamproof.harness.core.guarantees import gap_recovery
@@ -498,3 +499,14 @@ def led_by(subject: SchemeSubject, leader: Adjuster) -> SchemeSubject:
 def subject_of(scenario: Scenario) -> SchemeSubject:
     assert isinstance(scenario.subject, SchemeSubject)
     return scenario.subject
+
+
+def test_who_takes_over_a_state_at_its_horizon_asks_how_far_it_may_go() -> None:
+    """There it takes nothing, and so would ask for nothing, and wait for ever."""
+    scenario = scenario_of("turns-by-load/two-splitters")
+    seed = 2_266_872_262
+    bench = Bench(scenario, Registry(), seed=seed, options=options_of("slow-links", scenario))
+    late = Moment(Point.SEND_HANDED_OVER, Side.AFTER, key="count-0#2 end", actor="split-0/1", incarnation=2)
+    history = bench.run((crash("split-1").at(late),), seed)
+    assert [struck.bite.why_not for struck in history.struck()] == [""]
+    assert [verdict.status for verdict in bench.judge(history)] == [Status.HOLDS]
