@@ -26,7 +26,7 @@ from .plan import Crash, Victim
 from .profile import Profile
 from .recovery_worker import RecoveryWorker
 from .reference_runs import MOST_NAMED, other_spark
-from .seen_outside import unannounced_of, uncut_of
+from .seen_outside import unannounced_of
 
 AGAIN = (
     "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
@@ -100,19 +100,11 @@ def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[
         state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
 
 
-def note_seen_outside(state: CampaignState, query: Query, attempts: Sequence[Attempt]) -> None:
-    """Effects of the user's code that no crash can be tried between."""
-    for attempt in attempts:
-        note_watched(state, query, attempt)
+def note_watched(state: CampaignState, attempts: Sequence[Attempt]) -> None:
+    """Those without failures were; and how often they passed lines of which no more is noted."""
+    state.watched += attempts
     if times := unannounced_of(attempts):
         state.not_covered.append(AGAIN.format(times=times, most=TIMES))
-
-
-def note_watched(state: CampaignState, query: Query, attempt: Attempt) -> None:
-    """One more attempt was watched, be it a recovery: what it does outside alone counts as well, and a file that was
-    there for a while in an attempt before, if it makes that again, was no name drawn at random."""
-    state.watched.append(attempt)
-    state.uncut = uncut_of(query, state.watched)
 
 
 def note_one_task(state: CampaignState, attempt: Attempt) -> None:

@@ -62,9 +62,9 @@ from .blind_spots import (
     note_data_sources,
     note_messages,
     note_one_task,
-    note_seen_outside,
     note_unpassed_hooks,
     note_unpassed_points,
+    note_watched,
     watches_inside,
 )
 from .budget import Budget, CampaignProgress
@@ -376,7 +376,7 @@ class _Campaign:
                 note_unpassed_hooks(state, query, attempts[0])
                 if watched_inside:
                     note_unpassed_points(state, query, attempts)
-                note_seen_outside(state, query, attempts)
+                note_watched(state, attempts)
                 note_clock(state, query)
                 note_one_task(state, attempts[0])
                 note_data_sources(state, query)
@@ -705,7 +705,7 @@ class _Campaign:
             durations={part: round(spent, 2) for part, spent in durations.items()},
             figures=state.figures,
             files={},
-            uncut=state.uncut,
+            uncut=uncut_of(request.query, state.watched),
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
             never_run=lines_never_run(request.query, state.watched, state.plan),

@@ -20,7 +20,7 @@ from ..running.failed_oracles import kept_of
 from .attempts import Attempt
 from .budget import Budget, CampaignProgress
 from .certificate import QueryCounterexample
-from .conclusion import NotReached, Planned, Uncut, real, showing
+from .conclusion import NotReached, Planned, real, showing
 from .folders import runs_so_far
 from .journal import Journal
 from .plan import Crash, CrashTrial, How
@@ -49,7 +49,6 @@ class CampaignState:
     trials: list[CrashTrial] = field(default_factory=list)
     not_reached: list[NotReached] = field(default_factory=list)
     not_covered: list[str] = field(default_factory=list)
-    uncut: tuple[Uncut, ...] = ()
     watched: list[Attempt] = field(default_factory=list)
     """Attempts of which each line, and each effect outside of the folders, was noted: those without failures, and
     recoveries."""

@@ -18,7 +18,6 @@ from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
 from .attempts import Attempt, Passed
-from .blind_spots import note_watched
 from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
@@ -450,7 +449,7 @@ class Covering:
     def _watch_recovery(self, first: Crashed) -> Attempt:
         """In which each line and each effect is noted, as without a failure."""
         second = recover(self._workers[0], first, watched=True)
-        note_watched(self._state, self._request.query, second)
+        self._state.watched.append(second)
         return second
 
     def _not_recovered(self, first: Crashed, second: Attempt) -> None:

@@ -257,7 +257,7 @@ def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     for one in profile.passed:
         if batch_of(one.address) == batch and one.address.point is Point.FILE:
             crash = msgspec.structs.replace(crash_at(profile, one, Victim.DISK), side=Side.BEFORE)
-            found.setdefault((crash.actor, crash.name.rpartition("#")[0]), Planned(crash))
+            found.setdefault((crash.actor, _effect(crash)), Planned(crash))
     return sorted(found.values(), key=lambda one: not _is_own(one.crash))
 
 

@@ -125,10 +125,10 @@ class RecoveryWorkerKiller:
             if one.crash.victim is Victim.DISK:
                 attempt = worker.live(DRIVER, SINK, number + 1, watched=True, refuses=_at(one.crash))
                 attempts.append(attempt)
-                strikes += [
-                    _refused(worker, number, one.crash.actor, at) for at in (attempt.refused,) if at is not None
-                ]
-                if attempt.refused is not None and isinstance(attempt.failure, InvalidOperator):
+                if attempt.refused is None:
+                    return attempts, strikes
+                strikes.append(_refused(worker, number, one.crash.actor, attempt.refused))
+                if isinstance(attempt.failure, InvalidOperator):
                     continue
                 return attempts, strikes
             attempt = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))

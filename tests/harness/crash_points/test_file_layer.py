@@ -42,13 +42,6 @@ RUN = "tests-of-files"
 
 
 @pytest.fixture
-def controller() -> Iterator[Controller]:
-    made = Controller()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
     with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
         folder.announce(controller.place, "token", "node", 1)

@@ -26,13 +26,6 @@ LARGE = 5 << 20
 
 
 @pytest.fixture
-def controller() -> Iterator[Controller]:
-    made = Controller()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
     with MountedFolder(tmp_path, "tests-of-refused", os.environ, tmp_path / "log") as folder:
         folder.announce(controller.place, "token", "node", 1, asks_before=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from ....contracts.query import Query, RunFolders
+from ....contracts.query import Query, RunFolders, label_of
 from ....core.addresses import Moment
 from ....core.pickling import modules_only_here, pickled
 from ....core.wire import Endpoint
@@ -52,7 +52,7 @@ class QueryRun:
     @property
     def beside(self) -> RunFolders:
         """Those of another run, in which nothing was done yet."""
-        return replace(self.aside, label=f"{self.folders.label}-beside")
+        return replace(self.aside, label=label_of(f"{self.folders.label}-beside"))
 
 
 @dataclass(frozen=True)
