@@ -6,15 +6,16 @@ import http.client
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pg8000.native
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from streamproof.harness.contracts.query import Query, Read, RunFolders, Store
-from streamproof.harness.contracts.query_parts import foreach_batch
+from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import exactly_once
 
@@ -140,6 +141,95 @@ def from_tasks(frame: DataFrame, batch: int, folders: RunFolders) -> None:
 def postgres_query(sink: Callable[..., None], port: int, read: Read = read_lines, key: tuple[str, ...] = ()) -> Query:
     store = Store(POSTGRES, reset, address=f"127.0.0.1:{port}", protocol="postgres")
     return foreach_batch(sink, read, key=key, stores=(store,), batch_events=5, claims=CLAIMS)
+
+
+# By the commit of a Python data source
+
+
+class _Written(WriterCommitMessage):
+    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
+        self.lines = lines
+
+
+class CommitsInTwo(DataSourceStreamWriter):
+    """Wrong: whose process dies between the two has marked a batch that is not there."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[Any]) -> _Written:
+        return _Written([(line.seq, line.value) for line in iterator])
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        schema = self.options["schema"]
+        with closing(self.connect()) as database:
+            database.run("begin")
+            new = _is_new(database, schema, batchId)
+            self.between(database)
+            for seq, value in self.lines(messages) if new else ():
+                database.run(f'insert into "{schema}".lines values (:seq, :value)', seq=seq, value=value)
+            database.run("commit")
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        """Nothing is there before the commit."""
+
+    def between(self, database: pg8000.native.Connection) -> None:
+        database.run("commit")
+        database.run("begin")
+
+    def connect(self) -> pg8000.native.Connection:
+        host, _, port = self.options["place"].rpartition(":")
+        return pg8000.native.Connection("tester", host, port=int(port), database="postgres")
+
+    def lines(self, messages: Sequence[Any]) -> list[tuple[int, str]]:
+        return [line for message in messages if message is not None for line in message.lines]
+
+
+class CommitsInOne(CommitsInTwo):
+    def between(self, database: pg8000.native.Connection) -> None:
+        """All in one."""
+
+
+class InTwo(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "postgres_in_two"
+
+    def schema(self) -> str:
+        return "seq LONG, value STRING"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return CommitsInTwo(self.options)
+
+
+class InOne(InTwo):
+    @classmethod
+    def name(cls) -> str:
+        return "postgres_in_one"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return CommitsInOne(self.options)
+
+
+def to_two(frame: DataFrame, folders: RunFolders) -> Any:
+    return _to_source(InTwo, frame, folders)
+
+
+def to_one(frame: DataFrame, folders: RunFolders) -> Any:
+    return _to_source(InOne, frame, folders)
+
+
+def _to_source(source: type[DataSource], frame: DataFrame, folders: RunFolders) -> Any:
+    frame.sparkSession.dataSource.register(source)
+    writer = frame.select("seq", "value").writeStream.format(source.name())
+    return writer.option("schema", _schema(folders)).option("place", folders.reach(POSTGRES))
+
+
+def source_query(write: Callable[[DataFrame, RunFolders], Any], port: int) -> Query:
+    store = Store(POSTGRES, reset, address=f"127.0.0.1:{port}", protocol="postgres")
+    return Query(
+        as_it_comes, name=write.__name__, write=write, read=read_lines, stores=(store,), batch_events=5, claims=CLAIMS
+    )
 
 
 # Over HTTP

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
+from line_sinks import log_of
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 
@@ -239,6 +240,13 @@ class VisibleWithItsCommit(DataSourceStreamWriter):
         pass
 
 
+class TellsOutside(VisibleWithItsCommit):
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        with log_of().open("a") as log:
+            log.write(f"{batchId}\n")
+        super().commit(messages, batchId)
+
+
 class AtOnce(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -260,12 +268,25 @@ class WithItsCommit(AtOnce):
         return VisibleWithItsCommit(self.options["path"])
 
 
+class TellingWithItsCommit(AtOnce):
+    @classmethod
+    def name(cls) -> str:
+        return "telling_with_its_commit"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return TellsOutside(self.options["path"])
+
+
 def to_at_once(frame: DataFrame, folders: RunFolders) -> Any:
     return to_source(AtOnce, frame, folders)
 
 
 def to_with_its_commit(frame: DataFrame, folders: RunFolders) -> Any:
     return to_source(WithItsCommit, frame, folders)
+
+
+def to_telling(frame: DataFrame, folders: RunFolders) -> Any:
+    return to_source(TellingWithItsCommit, frame, folders)
 
 
 def to_source(source: type[DataSource], frame: DataFrame, folders: RunFolders) -> Any:
@@ -352,6 +373,7 @@ swaps_first = foreach_batch(swap_first, live_lines, batch_events=BATCH_EVENTS)
 swaps_last = foreach_batch(swap_last, live_lines, batch_events=BATCH_EVENTS)
 at_once = Query(as_it_comes, "at-once", write=to_at_once, read=lines, batch_events=BATCH_EVENTS)
 with_its_commit = Query(as_it_comes, "with-its-commit", write=to_with_its_commit, read=lines, batch_events=BATCH_EVENTS)
+tells_outside = Query(as_it_comes, "tells-outside", write=to_telling, read=lines, batch_events=BATCH_EVENTS)
 adds = foreach_batch(add_each_time, counts, key=("size",), batch_events=BATCH_EVENTS)
 adds_without_journal = foreach_batch(add_without_journal, counts, key=("size",), batch_events=BATCH_EVENTS)
 adds_in_map = foreach_batch(add_in_map, mapped_counts, key=("size",), batch_events=BATCH_EVENTS)

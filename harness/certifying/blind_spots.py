@@ -56,8 +56,8 @@ ONE_TASK = (
 )
 BESIDE = (
     "What a Python data source does beside its tasks ({classes}): where it is made, commits and aborts, Spark runs it "
-    "in a process in which no line is a crash point, and no effect outside of the run's folders is seen. Operations on "
-    "files in these are crash points there, too. Which lines of the query's code were never run is not known."
+    "in a process in which, without the agent, no line is a crash point, and no effect outside of the run's folders is "
+    "seen. Operations on files in these are crash points there, too."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
@@ -116,7 +116,7 @@ def note_one_task(state: CampaignState, attempt: Attempt) -> None:
 
 
 def note_data_sources(state: CampaignState, query: Query) -> None:
-    """Spark plans and commits a Python data source in workers of another daemon than that of tasks."""
+    """Where the agent is missing, Spark plans and commits a Python data source in workers that nobody follows."""
     if classes := own_data_sources(query):
         state.not_covered.insert(0, BESIDE.format(classes=", ".join(classes[:MOST_NAMED])))
 

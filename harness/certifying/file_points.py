@@ -10,8 +10,8 @@ import msgspec
 
 from ..core.addresses import Address, Point
 from ..crash_points.files.naming import FilePoints
-from ..install.settings import DAEMON_MODULE
 from .attempts import Passed
+from .python_workers import works_for_task
 from .varying_names import VaryingNames, varying_names
 
 _TASK_THREAD = "Executor task l"
@@ -52,11 +52,10 @@ def _said(address: Address) -> tuple[str, str]:
 
 
 def acts_for_task(thread: int) -> bool:
-    """Whether a thread of this machine runs a task of Spark's, or is in a Python worker."""
-    folder = Path(f"/proc/{thread}")
+    """Whether a thread of this machine runs a task of Spark's, or is in a Python worker that does."""
     try:
-        if (folder / "comm").read_text().startswith(_TASK_THREAD):
+        if Path(f"/proc/{thread}/comm").read_text().startswith(_TASK_THREAD):
             return True
-        return DAEMON_MODULE.encode() in (folder / "cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
+    return works_for_task(thread)

@@ -9,6 +9,7 @@ from itertools import groupby
 from ..contracts.query import Query
 from ..core.addresses import CodeLine, Point
 from ..crash_points.inside_python.own_lines import own_data_sources, own_lines
+from ..crash_points.inside_spark.versions import EVERY_BATCH
 from .attempts import Attempt
 from .conclusion import Planned
 
@@ -16,16 +17,21 @@ from .conclusion import Planned
 def lines_never_run(query: Query, attempts: Iterable[Attempt], plan: Iterable[Planned]) -> tuple[str, ...]:
     """`sinks.write 31-33, 40`, of each function that has some, in the order of their names. `attempts` are those that
     were watched."""
+    attempts = list(attempts)
     keys = [one.address.key for attempt in attempts for one in attempt.passed if one.address.point is Point.LINE]
     keys += [one.crash.key for one in plan if one.crash.point is Point.LINE]
     run: dict[str, set[int]] = {}
     for line in filter(None, map(CodeLine.of, keys)):
         run.setdefault(line.function, set()).add(line.line)
-    if own_data_sources(query):
-        # Some of its code runs where nobody follows it.
+    if own_data_sources(query) and not _watched_inside(attempts):
+        # Some of its code runs where only the agent has it followed.
         return ()
     # Where no line was told of, nobody has followed the code, and which lines were run is not known.
     return said_by_function(own_lines(query), run) if run else ()
+
+
+def _watched_inside(attempts: Iterable[Attempt]) -> bool:
+    return any(one.address.point in EVERY_BATCH for attempt in attempts for one in attempt.passed)
 
 
 def said_by_function(lines: Mapping[str, frozenset[int]], run: Mapping[str, set[int]]) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""Ends the Python workers of a session between two attempts, so that what they remember is not remembered."""
+"""The Python workers of a session: what they work for, and their end between two attempts, so that what they remember
+is not remembered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -12,6 +14,8 @@ from ..install.settings import DAEMON_MODULE
 
 GONE_SECONDS = 90.0
 """How long a process may take to go that was killed."""
+_FOR_DRIVERS = b"\0pyspark.sql."
+"""How the module begins that a worker runs which has no task, in the command line of its daemon and its own."""
 
 
 def end_python_workers(session: int) -> None:
@@ -22,6 +26,27 @@ def end_python_workers(session: int) -> None:
         with suppress(psutil.NoSuchProcess):
             worker.kill()
     wait_until(lambda: not any(map(_lives, workers)), GONE_SECONDS, f"Python workers of process {session} to be gone")
+
+
+def works_for_task(pid: int) -> bool:
+    """Whether a process, or thread, of this machine is a Python worker that runs tasks; a Python data source is made,
+    plans and commits in others."""
+    command = _command(pid)
+    return DAEMON_MODULE.encode() in command and _FOR_DRIVERS not in command
+
+
+def works_for_driver(pid: int) -> bool:
+    """Whether it is one of the others."""
+    command = _command(pid)
+    return DAEMON_MODULE.encode() in command and _FOR_DRIVERS in command
+
+
+def _command(pid: int) -> bytes:
+    """Empty: it has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -63,7 +63,7 @@ from .attempts import Attempt, Death, Passed, RefusedOperation
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
-from .python_workers import end_python_workers
+from .python_workers import end_python_workers, works_for_driver
 from .seen_outside import of_any_run, written_elsewhere
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
@@ -629,12 +629,13 @@ class RecoveryWorker:
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """In a recovery worker, a session's JVM is that of its tasks as well, and what is sent from there counts as
-        theirs.
+        theirs, but for what its Python workers do that have no task.
         """
         attempt, node = self._current.attempt, self._processes.node_of(pid, address)
         if attempt is None or node not in (self.name, f"{self.name}.life-{self._attempts}"):
             return None
-        return Sender(node, TASK if node == self.name else DRIVER, attempt.incarnation)
+        of_task = node == self.name and not works_for_driver(pid)
+        return Sender(node, TASK if of_task else DRIVER, attempt.incarnation)
 
     def arrived(self, held: HeldMessage) -> Fate:
         attempt = self._current.attempt

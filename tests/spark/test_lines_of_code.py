@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import line_sinks
+import wrong_sinks
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.certificate import PAGE
@@ -81,11 +82,14 @@ def test_its_twin_that_commits_both_at_once_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "query", [line_sinks.tells_outside, wrong_sinks.tells_outside], ids=["foreachBatch", "commit of a data source"]
+)
+def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(query: Query, tmp_path: Path) -> None:
     log = line_sinks.log_of()
     try:
         # A run without failures shows it.
-        found = certified(line_sinks.tells_outside, tmp_path, Budget(kills=0, minutes=10, runs=1))
+        found = certified(query, tmp_path, Budget(kills=0, minutes=10, runs=1))
     finally:
         log.unlink(missing_ok=True)
     (effect,) = found.certificate.uncut

@@ -11,6 +11,7 @@ import pytest
 from kafka_broker import kafka_broker
 from killed_queries import addresses, killed, verdict
 from outside_sinks import (
+    CommitsInTwo,
     adding_to_counts,
     counting_by_batch,
     from_tasks,
@@ -25,6 +26,9 @@ from outside_sinks import (
     reset_one_place,
     retrying_with_key,
     retrying_without_key,
+    source_query,
+    to_one,
+    to_two,
     web_query,
 )
 from postgres_server import postgres_server, why_no_postgres
@@ -139,6 +143,31 @@ def test_its_twin_holds_wherever_it_dies_between_messages(port: int, tmp_path: P
     faults = [crash("driver").at(moment) for moment in moments]
     _, found = under(tmp_path, postgres_query(in_one_transaction, port), *faults)
     assert found == "HOLDS"
+
+
+def test_where_a_data_source_commits_each_line_is_a_crash_point(port: int, tmp_path: Path) -> None:
+    code = CommitsInTwo.between.__code__
+    line = f"1/outside_sinks.CommitsInTwo.between:{code.co_firstlineno + 2}#1"
+    fault = crash("driver").at(Moment(Point.LINE, Side.BEFORE, line, "driver"))
+    _, found = under(tmp_path, source_query(to_two, port), fault)
+    assert found == "VIOLATED"
+
+
+@pytest.mark.long
+def test_a_data_source_that_commits_in_two_transactions_is_refuted_between_them(port: int, tmp_path: Path) -> None:
+    found = certified(source_query(to_two, port), tmp_path, Victim.DRIVER)
+    assert statuses(found)["exactly-once"] is Status.VIOLATED, found.certificate.verdicts
+    shown = found.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.side, crash.name) in BETWEEN or "CommitsInTwo" in crash.name, crash
+
+
+@pytest.mark.long
+def test_a_data_source_that_commits_in_one_is_certified(port: int, tmp_path: Path) -> None:
+    found = certified(source_query(to_one, port), tmp_path, Victim.DRIVER, budget=HOUR)
+    assert set(statuses(found).values()) == {Status.HOLDS}, found.certificate.verdicts
+    assert any("CommitsInTwo.commit" in one.crash.name for one in found.certificate.plan)
 
 
 @pytest.mark.long

@@ -13,6 +13,8 @@ _BATCH: Final = "streaming.sql.batchId"
 _CALLERS: Final = {
     "ForeachBatchFunction.call": "pyspark.sql.utils",
     "_main": "pyspark.sql.worker.python_streaming_sink_runner",
+    # Before 4.2.
+    "main": "pyspark.sql.worker.python_streaming_sink_runner",
 }
 """Functions of pyspark's that call the user's code in the driver, or beside it; `batch_id` is the batch."""
 

@@ -50,6 +50,12 @@ class SparkVersion:
     """Whether the harness's source is the one in Java, which says nothing itself: its points are among the hooks."""
     lacks: tuple[str, ...] = ()
     """What a query cannot do on it, that it can on the newest."""
+    other_daemon: tuple[str, str] | None = (
+        "org.apache.spark.api.python.PythonWorkerFactory$",
+        "defaultDaemonModule()",
+    )
+    """Class and method that say which daemon forks the workers in which Python data sources are made, plan and commit;
+    no setting does. None: there are no such sources."""
 
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
@@ -267,6 +273,7 @@ _3_3: Final = SparkVersion(
         "transformWithState",
         "transformWithStateInPandas",
     ),
+    other_daemon=None,
 )
 _3_4: Final = SparkVersion(
     "3.4",
@@ -275,6 +282,7 @@ _3_4: Final = SparkVersion(
     (*_hooks(_SCALA_2_12), *_SOURCE_IN_JAVA),
     source_in_java=True,
     lacks=("data sources and sinks in Python (DataSource)", "transformWithState", "transformWithStateInPandas"),
+    other_daemon=None,
 )
 _3_5: Final = replace(_3_4, number="3.5", tried="3.5.9")
 _4_0: Final = SparkVersion(

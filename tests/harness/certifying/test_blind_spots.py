@@ -70,5 +70,13 @@ def test_that_a_data_source_commits_where_nobody_follows_it_is_said_first(tmp_pa
     note_data_sources(state, query)
     classes = f"{__name__}._Rows, {__name__}._Writer"
     assert state.not_covered[0] == BESIDE.format(classes=classes)
-    # Which of its lines were run, nobody knows.
+
+
+def test_which_lines_of_a_data_source_were_never_run_is_known_where_the_agent_has_it_followed() -> None:
+    query = Query(as_it_comes, write=to_rows, read=to_rows)
     assert lines_never_run(query, [Attempt("reference-1", 1, [LINE])], []) == ()
+    inside = passed(Point.COMMIT_LOG, Side.BEFORE, "1", DRIVER)
+    functions = [
+        one.partition(" ")[0] for one in lines_never_run(query, [Attempt("reference-1", 1, [LINE, inside])], [])
+    ]
+    assert f"{__name__}._Writer.commit" in functions

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from process_ends import has_ended
-from streamproof.harness.certifying.python_workers import end_python_workers
+from streamproof.harness.certifying.python_workers import end_python_workers, works_for_driver, works_for_task
 from streamproof.harness.install.settings import DAEMON_MODULE
 
 SESSION = f"""
@@ -57,3 +57,31 @@ def test_of_a_session_that_is_gone_nothing_is_left(session: subprocess.Popen[str
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     end_python_workers(gone.pid)
+
+
+@pytest.mark.parametrize(
+    ("module", "of_task", "of_driver"),
+    [
+        ("pyspark.worker", True, False),
+        ("pyspark.sql.worker.python_streaming_sink_runner", False, True),
+        ("pyspark.sql.worker.write_into_data_source", False, True),
+    ],
+)
+def test_a_worker_is_a_tasks_or_a_drivers_by_what_it_runs(module: str, of_task: bool, of_driver: bool) -> None:
+    waits = "print(flush=True); input()"
+    command = [sys.executable, "-c", waits, DAEMON_MODULE, module]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        assert (works_for_task(worker.pid), works_for_driver(worker.pid)) == (of_task, of_driver)
+        worker.communicate("\n")
+    assert not works_for_task(worker.pid)
+    assert not works_for_driver(worker.pid)
+
+
+def test_another_process_is_no_worker() -> None:
+    command = [sys.executable, "-c", "input()", "pyspark.sql.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as other:
+        assert not works_for_task(other.pid)
+        assert not works_for_driver(other.pid)
+        other.communicate("\n")

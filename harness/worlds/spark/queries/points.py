@@ -14,11 +14,12 @@ from typing import Final
 from ....contracts.query import Query
 from ....contracts.scenario import Scenario
 from ....contracts.subject import QUERY_POINTS, TASK_POINTS
-from ....core.addresses import FINE_POINTS, TASK, Moment, Point
+from ....core.addresses import DRIVER, FINE_POINTS, TASK, Moment, Point
 from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint
 from ....crash_points.files.mounting import MountedFolder
+from ....crash_points.inside_python.own_lines import own_data_sources
 from ....crash_points.inside_python.user_points import points_environment
 from ....crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ....crash_points.inside_python.whose import whose_code
@@ -38,8 +39,9 @@ INSIDE_SPARK: Final = QUERY_POINTS - OWN - FINE_POINTS - {Point.SOURCE_READ}
 
 FILES: Final = "files"
 """Who says that somebody has come to an operation on a file."""
+_OF_DRIVER: Final = "spark.driver.extraJavaOptions"
 _OPTIONS: Final = {
-    "spark.driver.extraJavaOptions": (INSIDE_SPARK | OF_THE_SOURCE) - TASK_POINTS,
+    _OF_DRIVER: (INSIDE_SPARK | OF_THE_SOURCE) - TASK_POINTS,
     "spark.executor.extraJavaOptions": (INSIDE_SPARK & TASK_POINTS) | {Point.RENAME},
 }
 """Whose threads come to which points."""
@@ -81,8 +83,18 @@ def check_points(scenario: Scenario) -> None:
         if need in spark.lacks:
             newer = next(one.tried for one in SUPPORTED.values() if need not in one.lacks)
             raise Unsupported(f"{query.name} needs {need}, which Spark {number} has not: name another, as {newer}")
-    if aimed & _inside(spark):
+    if aimed & _inside(spark) or _beside_tasks(scenario):
         find_agent()
+
+
+def _beside_tasks(scenario: Scenario) -> bool:
+    """Whether a fault waits for a line that may be one of those that Spark runs for a driver beside it, as where a
+    Python data source commits: the agent sees to it that these are followed."""
+    query = scenario.subject
+    assert isinstance(query, Query)
+    moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
+    of_driver = any(one.point is Point.LINE and one.actor == DRIVER for one in moments)
+    return of_driver and bool(own_data_sources(query))
 
 
 def _check_task(fault: Fault) -> None:
@@ -113,6 +125,7 @@ class PointWatch:
         inside = _inside(self._spark)
         self._points = inside if whole else aimed & inside
         self._of_the_user = whole or bool(aimed & {Point.USER, Point.LINE})
+        self._beside_tasks = _beside_tasks(scenario)
         hooks = query.hooks if self._of_the_user else {}
         self._own = [own_hook(name, method) for name, method in hooks.items()]
         moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
@@ -147,13 +160,15 @@ class PointWatch:
     def settings(self, node: str, incarnation: int, given: Mapping[str, str]) -> dict[str, str]:
         """Spark's, for an incarnation of the query. Raises StorageFailed."""
         found: dict[str, str] = {}
-        if self._points or self._own:
+        if self._points or self._own or self._beside_tasks:
             known = self._points & {hook.point for hook in self._spark.hooks}
             text = script(self._spark, self._place, self._token, node, incarnation, known, self._own)
             path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
             ours = agent_settings(self._agent(), path.resolve())
             # The agent costs every start of a JVM some of its time.
             wanted = [name for name, points in _OPTIONS.items() if self._own or self._points & points]
+            if self._beside_tasks and _OF_DRIVER not in wanted:
+                wanted.append(_OF_DRIVER)
             found = with_options(given, {name: ours[name] for name in wanted})
         for name, value in self.environment(node, incarnation).items():
             found[f"spark.executorEnv.{name}"] = value
