@@ -127,9 +127,9 @@ class JournaledFolders:
 
     def restore(self, state: CrashState) -> None:
         tree = self._tree_of(state)
-        self.clear()
+        self._empty()
         tree.write_to(self._mounted.below)
-        self._mounted.touched = tree.times_in(self._mounted.below)
+        self._mounted.put_back(tree.times_in(self._mounted.below))
         self._tree = tree
 
     def losses(self, state: CrashState, power: PowerLoss) -> list[CrashState]:
@@ -162,6 +162,11 @@ class JournaledFolders:
 
     def clear(self) -> None:
         """As before the first run."""
+        self._empty()
+        self._mounted.put_back()
+        self._tree = Tree()
+
+    def _empty(self) -> None:
         try:
             for path in self._mounted.below.iterdir():
                 if path.is_dir() and not path.is_symlink():
@@ -170,8 +175,6 @@ class JournaledFolders:
                     path.unlink()
         except OSError as error:
             raise StorageFailed(f"cannot clear {error.filename}: {error.strerror or error}") from error
-        self._mounted.touched = ()
-        self._tree = Tree()
 
     def _all_absolute(self, paths: Iterable[str]) -> frozenset[str]:
         return frozenset(map(self._absolute, paths))

@@ -49,8 +49,8 @@ class MountedFolder:
         self._plan = home / "plan.json"
         self._name = mount_name(run)
         self._environment = dict(environment)
-        self.touched: tuple[tuple[int, int, int], ...] = ()
-        """What `StandingOrder` says of it, from the next order on."""
+        self._touched: tuple[tuple[int, int, int], ...] = ()
+        """What `StandingOrder` says of it."""
         self._log = log
         self._speaking = threading.Lock()
 
@@ -114,6 +114,12 @@ class MountedFolder:
         """From now on, journal what is looked at alone. Raises ProcessDied."""
         self._obey(StandingOrder())
 
+    def put_back(self, touched: tuple[tuple[int, int, int], ...] = ()) -> None:
+        """What lies below was changed without the kernel's knowing: returns when that remembers nothing of before.
+        `touched` is what `StandingOrder` says of it, from now on. Raises ProcessDied."""
+        self._touched = touched
+        self.be_quiet()
+
     def refused(self) -> int:
         """How many operations were refused, in all. Not to be asked by who has to answer one. Raises ProcessDied."""
         return self._obey(StandingOrder(as_before=True)).refused
@@ -133,7 +139,7 @@ class MountedFolder:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            told = msgspec.structs.replace(order, touched=self.touched)
+            told = msgspec.structs.replace(order, touched=self._touched)
             with self._speaking:
                 self._process.stdin.write(msgspec.json.encode(told) + b"\n")
                 self._process.stdin.flush()

@@ -50,6 +50,11 @@ LONGEST = 1 << 30
 """How long a file can be, bytes, be it empty for the most part: whoever makes crash states of it holds it in memory."""
 _LOOK_SECONDS = 0.005
 """How often a caller that waits is looked after."""
+REMEMBERED_SECONDS = 0.03
+"""How long the kernel answers by itself what it has just asked: which names are there, which are not, and what is under
+them. Spark's JVM asks for the same dozens of times in a row."""
+FORGOTTEN_SECONDS = 0.06
+"""After how long it has forgotten what it was answered, also where who has asked was slow to take it."""
 _NAMELESS = ".fuse_hidden"
 """How the names begin that libfuse gives to files that were removed while somebody has them open."""
 _KILLED, _STOPPED = 1 << 8, 1 << 18
@@ -197,11 +202,18 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """Those of them whose names are, too: the files were not there before."""
         self._touched: dict[int, tuple[int, int]] = {}
         """By inode, when it was touched last, as the disk below says it and as it was."""
+        self._kernel: Any = None
+        """libfuse's settings, by which the kernel remembers."""
+        self._told = 0.0
+        """When the kernel was last told what it remembers, on the monotonic clock."""
 
     def obey(self, order: StandingOrder) -> Obeyed:
         with self._lock:
             if not order.as_before:
                 self._begin_anew(order)
+                # The folders may be others by now, and who looks at them is to be seen.
+                self._be_forgotten()
+                self._let_remember(REMEMBERED_SECONDS)
             return Obeyed(self._refused)
 
     def _begin_anew(self, order: StandingOrder) -> None:
@@ -215,6 +227,15 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._seen.clear()
         self._made.clear()
         self._created.clear()
+
+    def _let_remember(self, seconds: float) -> None:
+        if self._kernel is not None:
+            self._kernel.attr_timeout = self._kernel.entry_timeout = self._kernel.negative_timeout = seconds
+
+    def _be_forgotten(self) -> None:
+        """Returns when the kernel remembers nothing that it was told until now. Nobody can ask it whether it does."""
+        while (left := self._told + FORGOTTEN_SECONDS - time.monotonic()) > 0:
+            time.sleep(left)
 
     # What changes something
 
@@ -415,6 +436,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             except OSError:
                 if hidden:
                     self._bring_back(hidden, new)
+                    # To the kernel the name is still that of a file which libfuse has hidden.
+                    self._let_remember(0.0)
+                    self._be_forgotten()
                 raise
             if removed:
                 self._rename_handles(old, "")
@@ -451,6 +475,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._look_into(source)
         with self._lock:
             self._permit(OperationKind.LINK, target, other=source[1:])
+            # To the kernel they are two files: what is done by one name changes nothing that it knows of the other.
+            self._let_remember(0.0)
+            self._be_forgotten()
             os.link(self._at(source), self._at(target))
             self._change(OperationKind.LINK, target, other=source[1:])
             return 0
@@ -647,6 +674,13 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return
 
     def getattr(self, path: str | None, fh: int | None = None) -> dict[str, int]:
+        """What the kernel remembers, that a name is not there included, it is told here."""
+        try:
+            return self._about(path, fh)
+        finally:
+            self._told = time.monotonic()
+
+    def _about(self, path: str | None, fh: int | None) -> dict[str, int]:
         if fh and fh in self._handles:
             about = os.fstat(self._handles[fh].fd)
         elif path is not None:
@@ -660,6 +694,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         below, really = self._touched.get(about.st_ino, (0, 0))
         if about.st_ctime_ns == below:
             found["st_ctime"] = really
+        if about.st_nlink > 1 and stat.S_ISREG(about.st_mode):
+            self._let_remember(0.0)
         return found
 
     def _ask(self, path: str) -> None:
@@ -717,8 +753,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def init_with_config(self, connection: Any, config: Any) -> None:
         if config is None:
             return
-        # Folders below are put back without the kernel's knowing: it must remember nothing of them.
-        config.attr_timeout = config.entry_timeout = config.negative_timeout = 0.0
+        self._kernel = config
+        # Folders below are put back without the kernel's knowing: it must remember nothing of them for long.
+        self._let_remember(REMEMBERED_SECONDS)
         # What is done through a handle is done by the handle.
         config.nullpath_ok = config.use_ino = 1
 

@@ -35,6 +35,7 @@ from streamproof.harness.crash_points.files.mounting import MountedFolder, check
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
 from streamproof.harness.crash_points.files.naming import FilePoints
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
+from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
@@ -571,6 +572,37 @@ class TestTimes:
         for state, at in ((after, 7), (before, 5)):
             store.restore(state)
             assert marker.stat().st_mtime == at
+
+
+@needs_mounts
+class TestKernelsMemory:
+    def test_is_that_of_one_file_however_many_names_it_has(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        one, other = mounted.mount / "one", mounted.mount / "other"
+        one.write_text("1")
+        assert one.stat().st_nlink == 1
+        os.link(one, other)
+        assert (one.stat().st_nlink, other.stat().st_size) == (2, 1)
+        with other.open("a") as rows:
+            rows.write("2")
+        assert (one.stat().st_size, one.read_text()) == (2, "12")
+        one.unlink()
+        assert other.stat().st_nlink == 1
+
+    def test_of_what_was_asked_is_none_of_the_next_attempts(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        marker = mounted.mount / "marker"
+        marker.touch()
+        marker.stat()
+        store.begin(controller.place, 2)
+        marker.stat()
+        assert str(marker) in store.looks().asked
 
 
 @needs_mounts
@@ -1132,6 +1164,8 @@ def test_drafts_in_a_checkpoint_are_nothing_to_a_jvm_that_lists_it_and_something
     asked = {Path(path).name for path in store.looks().asked if Path(path).parent == place}
     drafts = {draft, f".{draft}.crc"} if folder != "sink" else set()
     assert asked == {*hidden, "1"} - drafts
+    # By then the kernel asks again.
+    time.sleep(FORGOTTEN_SECONDS)
     (place / draft).stat()
     assert str(place / draft) in store.looks().asked
 
