@@ -64,6 +64,17 @@ class TakenOnce(Numbered):
             yield number, line
 
 
+class TakenWhenPlanned(Numbered):
+    """Wrong in the same way, where the batch is planned."""
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        try:
+            (self.taken / str(end["at"])).touch(exist_ok=False)
+        except FileExistsError:
+            return []
+        return super().partitions(start, end)
+
+
 def _reading(reader: type[Numbered]) -> Callable[[SparkSession, RunFolders], DataFrame]:
     class Lines(DataSource):
         @classmethod
@@ -119,4 +130,5 @@ numbered_in_two = Query(
     write=_write_in_two,
     read=_read_lines,
 )
+taken_when_planned = Query(as_it_comes, name="taken-when-planned", key=("seq",), source=_reading(TakenWhenPlanned))
 taken_once = Query(as_it_comes, name="taken-once", key=("seq",), source=_reading(TakenOnce))

@@ -11,6 +11,7 @@ from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
+from ..crash_points.inside_python.own_lines import own_data_sources
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -21,7 +22,6 @@ from .attempts import Attempt
 from .campaign_state import CampaignState
 from .conclusion import NotReached, Planned
 from .messages import NO_MESSAGE, unreached, unseen, without_repeats
-from .never_run import nobody_follows
 from .plan import Crash, Victim
 from .profile import Profile
 from .recovery_worker import RecoveryWorker
@@ -55,9 +55,9 @@ ONE_TASK = (
     "let the query have more of them, as by rows.repartition(2)."
 )
 BESIDE = (
-    "What a Python data source does beside its tasks ({classes}): Spark runs it in a process in which no line is a "
-    "crash point, and no effect outside of the run's folders is seen. Operations on files in these are crash points "
-    "there, too. Which lines of the query's code were never run is not known."
+    "What a Python data source does beside its tasks ({classes}): where it is made, commits and aborts, Spark runs it "
+    "in a process in which, without the agent, no line is a crash point, and no effect outside of the run's folders is "
+    "seen. Operations on files in these are crash points there, too."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
@@ -115,8 +115,9 @@ def note_one_task(state: CampaignState, attempt: Attempt) -> None:
         state.not_covered.insert(0, ONE_TASK)
 
 
-def note_data_sources(state: CampaignState, query: Query, watched_inside: bool) -> None:
-    if classes := nobody_follows(query, watched_inside):
+def note_data_sources(state: CampaignState, query: Query) -> None:
+    """Where the agent is missing, Spark plans and commits a Python data source in workers that nobody follows."""
+    if classes := own_data_sources(query):
         state.not_covered.insert(0, BESIDE.format(classes=", ".join(classes[:MOST_NAMED])))
 
 

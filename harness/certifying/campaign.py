@@ -376,10 +376,11 @@ class _Campaign:
                 note_unpassed_hooks(state, query, attempts[0])
                 if watched_inside:
                     note_unpassed_points(state, query, attempts)
+                else:
+                    note_data_sources(state, query)
                 note_watched(state, attempts)
                 note_clock(state, query)
                 note_one_task(state, attempts[0])
-                note_data_sources(state, query, watched_inside)
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)

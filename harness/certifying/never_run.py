@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ..contracts.query import Query
 from ..core.addresses import CodeLine, Point
-from ..crash_points.inside_python.own_lines import own_data_sources, own_lines, own_stream_readers
+from ..crash_points.inside_python.own_lines import own_data_sources, own_lines
 from ..crash_points.inside_spark.versions import EVERY_BATCH
 from .attempts import Attempt
 from .conclusion import Planned
@@ -23,16 +23,11 @@ def lines_never_run(query: Query, attempts: Iterable[Attempt], plan: Iterable[Pl
     run: dict[str, set[int]] = {}
     for line in filter(None, map(CodeLine.of, keys)):
         run.setdefault(line.function, set()).add(line.line)
-    if nobody_follows(query, _watched_inside(attempts)):
+    if own_data_sources(query) and not _watched_inside(attempts):
+        # Some of its code runs where only the agent has it followed.
         return ()
     # Where no line was told of, nobody has followed the code, and which lines were run is not known.
     return said_by_function(own_lines(query), run) if run else ()
-
-
-def nobody_follows(query: Query, watched_inside: bool) -> tuple[str, ...]:
-    """The classes of the user's of which something runs where nobody follows it: what a Python data source does beside
-    its tasks, unless the agent has it done by the harness's daemon; that of a stream's reader no daemon has forked."""
-    return own_stream_readers(query) if watched_inside else own_data_sources(query)
 
 
 def _watched_inside(attempts: Iterable[Attempt]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from ..core.waiting import wait_until
-from ..install.settings import DAEMON_MODULE
+from ..install.settings import DAEMON_MODULE, READER_MODULE
 
 GONE_SECONDS = 90.0
 """How long a process may take to go that was killed."""
@@ -38,7 +38,7 @@ def works_for_task(pid: int) -> bool:
 def works_for_driver(pid: int) -> bool:
     """Whether it is one of the others."""
     command = _command(pid)
-    return DAEMON_MODULE.encode() in command and _FOR_DRIVERS in command
+    return READER_MODULE.encode() in command or (DAEMON_MODULE.encode() in command and _FOR_DRIVERS in command)
 
 
 def _command(pid: int) -> bytes:

@@ -10,6 +10,8 @@ from ..core.errors import UnknownName
 
 DAEMON_MODULE: Final = "streamproof.harness.worlds.spark.queries.warm_daemon"
 """What forks the Python workers of queries."""
+READER_MODULE: Final = "streamproof.harness.worlds.spark.queries.followed_reader"
+"""What runs the reader of a stream in Python, but for what its tasks read."""
 MOST_CORES: Final = 2
 """Of an executor."""
 

@@ -76,6 +76,16 @@ def test_what_one_call_of_the_sink_does_is_cut_within_the_call(tmp_path: Path) -
 
 
 @pytest.mark.long
+def test_a_source_is_refuted_by_a_line_that_spark_runs_where_it_plans(tmp_path: Path) -> None:
+    found = certified(own_sources.taken_when_planned, tmp_path, minutes=10)
+    assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]
+    shown = found.certificate.counterexample
+    assert shown is not None
+    assert "TakenWhenPlanned.partitions" in shown.crashes[0].key
+    assert not [trial for trial in found.certificate.trials if trial.missed]
+
+
+@pytest.mark.long
 def test_a_source_that_gives_the_same_again_holds(tmp_path: Path) -> None:
     found = certified(own_sources.numbered, tmp_path, minutes=30)
     assert found.certificate.verdicts[0].status is Status.HOLDS, found.certificate.verdicts[0]

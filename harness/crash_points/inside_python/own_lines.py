@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -38,18 +38,9 @@ def own_functions(query: Query) -> list[FunctionType]:
 
 def own_data_sources(query: Query) -> tuple[str, ...]:
     """The classes of the user's that make a Python data source, in the order of their names."""
-    return _names_of(query, lambda base: base.__module__ == _DATA_SOURCE)
-
-
-def own_stream_readers(query: Query) -> tuple[str, ...]:
-    """Those of them that read a stream: all but `read` Spark runs in a process that no daemon has forked."""
-    return _names_of(query, lambda base: base.__module__ == _DATA_SOURCE and base.__name__.endswith("StreamReader"))
-
-
-def _names_of(query: Query, has: Callable[[type], bool]) -> tuple[str, ...]:
-    """Of the user's classes that come from one such."""
     kinds = (one for one in _own_code(query) if isinstance(one, type))
-    return tuple(sorted(f"{one.__module__}.{one.__qualname__}" for one in kinds if any(map(has, one.__mro__[1:]))))
+    of_sources = (one for one in kinds if any(base.__module__ == _DATA_SOURCE for base in one.__mro__[1:]))
+    return tuple(sorted(f"{one.__module__}.{one.__qualname__}" for one in of_sources))
 
 
 def _own_code(query: Query) -> list[FunctionType | type]:

@@ -13,7 +13,6 @@ from importlib import resources
 from ...core.addresses import Point, Side
 from ...core.errors import InvalidScenario
 from ...core.wire import Endpoint
-from ...install.settings import DAEMON_MODULE
 from .versions import Hook, SparkVersion
 
 CONNECT_MS = 10_000
@@ -32,8 +31,7 @@ def script(
 ) -> str:
     """The rules for `points`, or for all that are known, and for `own` hooks. Where there are folders that files are
     to be `inside` of, what is written elsewhere is said in passing, and which databases are connected to. What a Python
-    data source does beside its tasks is done in workers of the harness's daemon, as its tasks are. It holds the token:
-    keep it private.
+    data source does beside its tasks is followed as its tasks are. It holds the token: keep it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -45,8 +43,7 @@ def script(
     if unknown := sorted(wanted - known):
         raise InvalidScenario(f"{unknown[0].value!r} is no point inside Spark; there are: {', '.join(sorted(known))}")
     rules = [_start(version, place, f"{token} {node} {incarnation}")]
-    if version.other_daemon is not None:
-        rules.append(_OTHER_DAEMON.format(daemon=version.other_daemon, ours=DAEMON_MODULE))
+    rules.extend(_NAMED.format(one=one) for one in version.named)
     for hook in version.hooks:
         if hook.point in wanted:
             rules.extend(_rules(hook, str(hook.point)))
@@ -79,14 +76,14 @@ DO
 ENDRULE
 """
 
-_OTHER_DAEMON = """\
-RULE daemon of workers beside tasks
-CLASS {daemon[0]}
-METHOD {daemon[1]}
+_NAMED = """\
+RULE {one.name}
+CLASS {one.cls}
+METHOD {one.method}
 AT ENTRY
 IF true
 DO
-  RETURN "{ours}"
+  RETURN "{one.ours}"
 ENDRULE
 """
 

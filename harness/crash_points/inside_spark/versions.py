@@ -15,6 +15,7 @@ from typing import Final
 
 from ...core.addresses import Point
 from ...core.errors import InvalidScenario, Unsupported
+from ...install.settings import DAEMON_MODULE, READER_MODULE
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,34 @@ class Hook:
 
 
 @dataclass(frozen=True)
+class NamedModule:
+    """A method of Spark's that says which Python module a process runs, where no setting does."""
+
+    name: str
+    cls: str
+    method: str
+    ours: str
+    """The module that is run in its place."""
+
+
+_BESIDE_TASKS: Final = (
+    NamedModule(
+        "daemon of workers beside tasks",
+        "org.apache.spark.api.python.PythonWorkerFactory$",
+        "defaultDaemonModule()",
+        DAEMON_MODULE,
+    ),
+    NamedModule(
+        "worker of a stream's reader",
+        "org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner",
+        "workerModule()",
+        READER_MODULE,
+    ),
+)
+"""In the first, Python data sources are made, plan and commit; in the second, they say how far a stream goes."""
+
+
+@dataclass(frozen=True)
 class SparkVersion:
     number: str
     """Its first two parts: what comes after them changes no names."""
@@ -50,12 +79,8 @@ class SparkVersion:
     """Whether the harness's source is the one in Java, which says nothing itself: its points are among the hooks."""
     lacks: tuple[str, ...] = ()
     """What a query cannot do on it, that it can on the newest."""
-    other_daemon: tuple[str, str] | None = (
-        "org.apache.spark.api.python.PythonWorkerFactory$",
-        "defaultDaemonModule()",
-    )
-    """Class and method that say which daemon forks the workers in which Python data sources are made, plan and commit;
-    no setting does. None: there are no such sources."""
+    named: tuple[NamedModule, ...] = _BESIDE_TASKS
+    """Modules in which Spark runs the user's Python code beside its tasks."""
 
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
@@ -273,7 +298,7 @@ _3_3: Final = SparkVersion(
         "transformWithState",
         "transformWithStateInPandas",
     ),
-    other_daemon=None,
+    named=(),
 )
 _3_4: Final = SparkVersion(
     "3.4",
@@ -282,7 +307,7 @@ _3_4: Final = SparkVersion(
     (*_hooks(_SCALA_2_12), *_SOURCE_IN_JAVA),
     source_in_java=True,
     lacks=("data sources and sinks in Python (DataSource)", "transformWithState", "transformWithStateInPandas"),
-    other_daemon=None,
+    named=(),
 )
 _3_5: Final = replace(_3_4, number="3.5", tried="3.5.9")
 _4_0: Final = SparkVersion(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import psutil
@@ -12,7 +12,7 @@ import pytest
 
 from process_ends import has_ended
 from streamproof.harness.certifying.python_workers import end_python_workers, works_for_driver, works_for_task
-from streamproof.harness.install.settings import DAEMON_MODULE
+from streamproof.harness.install.settings import DAEMON_MODULE, READER_MODULE
 
 SESSION = f"""
 import os, subprocess, sys, time
@@ -60,16 +60,20 @@ def test_of_a_session_that_is_gone_nothing_is_left(session: subprocess.Popen[str
 
 
 @pytest.mark.parametrize(
-    ("module", "of_task", "of_driver"),
+    ("modules", "of_task", "of_driver"),
     [
-        ("pyspark.worker", True, False),
-        ("pyspark.sql.worker.python_streaming_sink_runner", False, True),
-        ("pyspark.sql.worker.write_into_data_source", False, True),
+        ((DAEMON_MODULE, "pyspark.worker"), True, False),
+        ((DAEMON_MODULE, "pyspark.sql.worker.python_streaming_sink_runner"), False, True),
+        ((DAEMON_MODULE, "pyspark.sql.worker.write_into_data_source"), False, True),
+        ((READER_MODULE,), False, True),
     ],
+    ids=lambda one: one[-1].rpartition(".")[2] if isinstance(one, tuple) else None,
 )
-def test_a_worker_is_a_tasks_or_a_drivers_by_what_it_runs(module: str, of_task: bool, of_driver: bool) -> None:
+def test_a_worker_is_a_tasks_or_a_drivers_by_what_it_runs(
+    modules: Sequence[str], of_task: bool, of_driver: bool
+) -> None:
     waits = "print(flush=True); input()"
-    command = [sys.executable, "-c", waits, DAEMON_MODULE, module]
+    command = [sys.executable, "-c", waits, *modules]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         worker.stdout.readline()

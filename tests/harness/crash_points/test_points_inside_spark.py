@@ -31,7 +31,7 @@ from streamproof.harness.crash_points.inside_spark.versions import (
     supported,
 )
 from streamproof.harness.install.machine import Spark
-from streamproof.harness.install.settings import DAEMON_MODULE
+from streamproof.harness.install.settings import DAEMON_MODULE, READER_MODULE
 from streamproof.harness.worlds.spark.queries.points import OF_THE_SOURCE
 
 VERSION = supported("4.3.0")
@@ -239,7 +239,8 @@ class TestScript:
     def test_is_only_of_the_points_asked_for(self) -> None:
         text = script(VERSION, ANYWHERE, "secret", "driver", 3, points=[Point.CLEANUP])
         rules = re.findall(r"^RULE (.+)$", text, re.MULTILINE)
-        assert rules == ["start", "daemon of workers beside tasks", "cleanup before", "cleanup after"]
+        beside_tasks = ["daemon of workers beside tasks", "worker of a stream's reader"]
+        assert rules == ["start", *beside_tasks, "cleanup before", "cleanup after"]
 
     def test_counts_itself_out_of_what_raises(self) -> None:
         text = script(VERSION, ANYWHERE, "secret", "driver", 3)
@@ -304,9 +305,8 @@ class TestVersions:
         self, version: SparkVersion
     ) -> None:
         has_sources = "data sources and sinks in Python (DataSource)" not in version.lacks
-        assert (
-            f'RETURN "{DAEMON_MODULE}"' in script(version, ANYWHERE, "secret", "driver", 1, points=[])
-        ) is has_sources
+        text = script(version, ANYWHERE, "secret", "driver", 1, points=[])
+        assert all((f'RETURN "{module}"' in text) is has_sources for module in (DAEMON_MODULE, READER_MODULE))
 
     def test_ask_no_release_of_a_line_for_what_came_with_a_later_one(self) -> None:
         assert "isFailed" not in script(supported("3.5.0"), ANYWHERE, "secret", "driver", 1), "which came with 3.5.1"
