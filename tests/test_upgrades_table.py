@@ -30,7 +30,7 @@ from streamproof.harness.upgrading.request import UpgradeRequest
 from streamproof.scenarios.upgrades import PAIRS
 from versions import kept, upgrades
 from versions.matrix import with_table
-from versions.upgrades import BEGIN, NAMES, ON_LINES, PAGE, Came, expected_on, read_measured, table, tried, what_came
+from versions.upgrades import BEGIN, NAMES, PAGE, Came, read_measured, table, tried, what_came
 
 HERE = chosen_version()
 PAIR = PAIRS[0]
@@ -69,13 +69,16 @@ def test_what_was_measured_is_what_is_expected_of_the_pair_today() -> None:
     by_name = {pair.name: pair for pair in PAIRS}
     for name, by_version in read_measured().items():
         for version, one in by_version.items():
-            assert one.expected == expected_on(by_name[name], version)
+            assert one.expected == by_name[name].expected_on(version)
 
 
 def test_another_outcome_is_expected_on_a_line_that_sees_the_change() -> None:
     replaced = next(pair for pair in PAIRS if pair.name == "aggregate-replaced")
-    assert (expected_on(replaced, "4.1.3"), expected_on(replaced, "4.3.0")) == (REFUSED, WRONG)
-    assert {name for name, _ in ON_LINES} <= set(NAMES)
+    assert [replaced.expected_on(version) for version in ("3.5.9", "4.2.0", "4.3.0", "4.10.0")] == [
+        *(REFUSED, REFUSED),
+        *(WRONG, WRONG),
+    ]
+    assert PAIR.expected_on("4.1.3") is PAIR.expected
 
 
 def test_the_table_has_a_line_for_each_pair_that_was_tried_and_a_column_for_each_version() -> None:

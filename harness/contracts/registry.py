@@ -112,9 +112,8 @@ class VersionPair(Protocol):
     def basis(self) -> str:
         """What the new one is compared with, as the command line says it."""
 
-    @property
-    def expected(self) -> str | None:
-        """What becomes of it; None: nobody knows."""
+    def expected_on(self, version: str) -> str | None:
+        """What becomes of it where both run on this version of Spark; None: nobody knows."""
 
 
 @dataclass(frozen=True)

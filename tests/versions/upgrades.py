@@ -42,12 +42,6 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "upgrades.md"
 BEGIN = "<!-- made by tests/versions/upgrades.py -->\n"
 NAMES = [pair.name for pair in PAIRS]
 BLAMED = (UpgradeOutcome.WRONG, UpgradeOutcome.CRASH_LOOP)
-ON_LINES: Mapping[tuple[str, str], UpgradeOutcome] = {
-    # What a stateful operator keeps can be null since 4.3 (spark.sql.streaming.statefulOperator.alwaysNullableOutput.
-    # enabled). Before, a count's state cannot and a sum's can, and Spark sees that they differ.
-    ("aggregate-replaced", "4.1"): UpgradeOutcome.REFUSED,
-}
-"""What is expected of a pair on a line of Spark on which that is another outcome than on the newest."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)*)\]")
 """As Spark names an error."""
 _OF_STREAM = "STREAM_FAILED"
@@ -132,7 +126,7 @@ def tried(pair: UpgradePair, version: str, asked: argparse.Namespace) -> Came:
         print(f"{pair.name} on {version}: {name}: {error}", file=sys.stderr, flush=True)
         spent = round(time.monotonic() - began)
         said = shortened_why(str(error))
-        return Came(name, expected_on(pair, version), 0, _condition([str(error)]), "", "", said, (), "", spent, today())
+        return Came(name, _expected(pair, version), 0, _condition([str(error)]), "", "", said, (), "", spent, today())
     for said in differ:
         print(f"{pair.name} on {version}: judged again: {said}", file=sys.stderr, flush=True)
     came = what_came(pair, record, version)
@@ -183,7 +177,7 @@ def what_came(pair: UpgradePair, record: UpgradeRecord, version: str) -> Came:
     sparks = sorted({side.versions["spark"] for side in (record.old, record.new)})
     return Came(
         outcome=" and ".join(outcomes) or "nothing was tried",
-        expected=expected_on(pair, version),
+        expected=_expected(pair, version),
         states=len(found),
         error=_condition(one.why for one in found if one.outcome is not UpgradeOutcome.WRONG),
         left=" or ".join(sorted({_left(one) for one in found if one.outcome is UpgradeOutcome.REFUSED})),
@@ -204,9 +198,8 @@ def _left(one: Switched) -> str:
     return "OLD goes on from what it leaves" if one.aside.continues else "OLD does not go on from what it leaves"
 
 
-def expected_on(pair: UpgradePair, version: str) -> str:
-    line = ".".join(version.split(".")[:2])
-    return str(ON_LINES.get((pair.name, line), pair.expected) or "")
+def _expected(pair: UpgradePair, version: str) -> str:
+    return str(pair.expected_on(version) or "")
 
 
 def _condition(errors: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -163,8 +163,8 @@ def upgrade_command(
         print_json(upgrade_document(record, path, record.exit_status))
     else:
         show(upgrade_screen(record, path))
-        if pair.expected:
-            show([Text(f"  expected of this pair, where something had been committed: {pair.expected}")])
+        if said := _expected(pair, sides):
+            show([Text(f"  expected of this pair, where something had been committed: {said}")])
     return record.exit_status
 
 
@@ -174,7 +174,16 @@ class _Pair:
     new: UpgradeSide
     workload: Workload | None
     basis: str = "all"
-    expected: str = ""
+    expected_on: Callable[[str], str | None] = lambda version: None
+
+
+def _expected(pair: _Pair, sides: Sequence[UpgradeSide]) -> str:
+    """With the Spark that it is expected on; empty where nobody knows, as of a change of Spark beside."""
+    from ...install.spark_choice import chosen_version
+
+    old, new = (chosen_version(side.query.spark) for side in sides)
+    said = pair.expected_on(new) if old == new else None
+    return f"{said}, on Spark {new}" if said else ""
 
 
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
@@ -192,7 +201,7 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
         )
     found = registry.upgrades[old]
     sides = UpgradeSide(found.old, old), UpgradeSide(found.new, old)
-    return _Pair(*sides, found.workload, found.basis, found.expected or "")
+    return _Pair(*sides, found.workload, found.basis, found.expected_on)
 
 
 UPGRADES = listed_by("upgrades")

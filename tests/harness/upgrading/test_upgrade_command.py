@@ -13,6 +13,7 @@ from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, swi
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside
 from streamproof.harness.upgrading.record import write_upgrade
 from streamproof.scenarios.upgrades import PAIRS
@@ -47,6 +48,32 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     assert run_command_line(["upgrade", *arguments]) == ExitStatus.USER_MISTAKE
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("sparks", "said"),
+    [
+        ([], "committed: silently wrong, on Spark 4.3"),
+        (["--from-spark", "4.1.3", "--to-spark", "4.1.3"], "committed: refused, on Spark 4.1.3"),
+        (["--to-spark", "4.1.3"], ""),
+    ],
+    ids=["here", "before that can be", "another Spark beside"],
+)
+def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
+    sparks: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    came = record(switched(CONTINUES, committed=-1))
+    monkeypatch.setattr(Registry, "upgrades", {pair.name: pair for pair in PAIRS})
+    monkeypatch.setattr(upgrading, "upgrade", lambda request, folder, progress: (tmp_path, came))
+
+    run_command_line(["upgrade", "aggregate-replaced", *sparks])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ("expected of this pair" in shown) is bool(said)
+    assert said in shown
 
 
 def test_a_record_is_judged_again_by_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
