@@ -12,15 +12,24 @@ what all failures together cost stays within a bound (AF-Stream, section 3).
 
 The user's thresholds are of the whole computation. A slice gets its share of them: by `spread="sound"` they are divided
 among all m operators, which lose beside one another or one after the other, theta among those that keep a state; among
-its n copies; and by what an output of it becomes further down, the product of the operators' fan-outs. `spread="paper"`
-leaves out m, and what m operators lose adds up at the sink (section 3.5.3).
+its n copies; and by what an output of it becomes at the sinks. `spread="paper"` leaves out m, and what m operators lose
+adds up at the sink (section 3.5.3).
+
+What an output becomes is, in a pipeline, the product of the fan-outs further down: the paper's beta^(m-i), "since each
+lost item can lead to at most beta^m lost output items after m pipeline stages". An operator that feeds several sends
+each output to all of them, so what becomes of it there is added up. Of a cycle the paper proves nothing. It is a
+pipeline as long as the way that an event goes round, so that one that is lost takes all its further turns with it: how
+many outputs these are, fan-outs do not say, and the edge that leads back has to (`leads_to`). Where an output that is
+lost on a channel becomes g at the sinks, a slice loses gamma / (m n g) outputs in all its failures, of which
+gamma / (m n) are missing there; and l / (m n g) inputs, each of which made beta outputs, l beta / (m n). Added up over
+all slices that is the bound, whichever fail, and whether at once or not.
 
 What is lost upstream is an input lost downstream, and moves its state as well: see the oracle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from math import inf
@@ -31,7 +40,7 @@ from ..harness.core.guarantees import Guarantee, bounded_error
 from ..harness.core.operators import measures_divergence
 from ..harness.core.proper import proper, switch
 from ..harness.core.quantities import Duration, Events
-from ..harness.core.topology import Role, Topology
+from ..harness.core.topology import Edge, Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
@@ -83,13 +92,15 @@ def approximate(
 
     Raises InvalidTopology for operators that keep a state and do not say how far two of its states are from each other
     (`divergence`, `alpha`), that do not say how many outputs an event makes (`fan_out`), that are not deterministic, or
-    that depend on the order of events where channels meet.
+    that depend on the order of events where channels meet; and for feedback that does not say what it leads to
+    (`leads_to`).
     """
     scheme = "approximate fault tolerance"
     deterministic(topology, scheme)
     measured(topology, scheme)
     bounded_fan_out(topology, scheme)
     ordered(topology, scheme)
+    bounded_feedback(topology, scheme)
     if spread not in list(Spread):
         raise InvalidScenario(f"spread={spread!r} of {scheme}: it is one of {', '.join(Spread)}")
     weighed(topology, spread, weights)
@@ -147,6 +158,18 @@ def ordered(topology: Topology, scheme: str) -> None:
             )
 
 
+def bounded_feedback(topology: Topology, scheme: str) -> None:
+    """It has to be known what is lost with an event that goes round. Raises InvalidTopology."""
+    for edge in topology.edges:
+        if edge.feedback and edge.leads_to is None:
+            raise InvalidTopology(
+                f"{edge.upstream} feeds {edge.downstream} back in {topology.name!r}, and the edge does not say how "
+                "many outputs at the sinks are lost at most with one event on it, in all its further turns; say so, "
+                "as in Edge(..., feedback=True, leads_to=2), 0 where nothing answers it. "
+                f"{scheme} cannot protect it"
+            )
+
+
 def weighed(topology: Topology, spread: str, weights: Mapping[str, float] | None) -> None:
     """Weights that make shares. Raises InvalidScenario."""
     if weights is None:
@@ -190,15 +213,18 @@ def _parts(weights: Mapping[str, float] | None, among: set[str]) -> dict[str, fl
     return {name: weight / together for name, weight in weighing.items() if together}
 
 
-def _below(topology: Topology, name: str) -> Iterable[str]:
-    """The operators that one feeds forward: what comes back is counted where it has gone out."""
-    forward = (edge.downstream for edge in topology.edges if edge.upstream == name and not edge.feedback)
-    return [below for below in forward if below in topology.stages]
-
-
 def _grows(topology: Topology, name: str) -> float:
-    """How many outputs at the sinks one output of an operator becomes at most."""
-    grown = 0.0
-    for below in _below(topology, name):
-        grown += (topology.stages[below].operator.fan_out or inf) * _grows(topology, below)
-    return max(1.0, grown)
+    """How many outputs at the sinks are missing at most where one output of an operator is lost on one channel."""
+    return max([1.0, *(_becomes(topology, edge) for edge in topology.edges if edge.upstream == name)])
+
+
+def _becomes(topology: Topology, edge: Edge) -> float:
+    """What one output on an edge is at the sinks in the end: itself where one is reached; what comes back, as much as
+    its edge says; else all that the operator below makes of it, each of which goes out on all its edges."""
+    stage = topology.stages.get(edge.downstream)
+    if stage is None:
+        return 1.0
+    if edge.feedback:
+        return inf if edge.leads_to is None else float(edge.leads_to)
+    made = sum(_becomes(topology, below) for below in topology.edges if below.upstream == edge.downstream)
+    return (stage.operator.fan_out or inf) * made

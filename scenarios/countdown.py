@@ -33,14 +33,15 @@ class Countdown(Operator[None]):
 
 
 def countdown(parallelism: int = 1, turns: int = 3) -> Topology:
-    """`parallelism` cycles of two: `count-0`, which feeds `return-0`, which feeds it back."""
+    """`parallelism` cycles of two: `count-0`, which feeds `return-0`, which feeds it back. Of `turns` outputs that one
+    event gives, the first has been told when it comes back."""
     return Topology(
         "countdown",
         {"count": Stage(Countdown(turns), parallelism), RETURN: Stage(Forward(), parallelism)},
         (
             Edge("source", "count", Partitioning.SPLIT),
             Edge("count", RETURN, Partitioning.ONE_TO_ONE),
-            Edge(RETURN, "count", Partitioning.ONE_TO_ONE, feedback=True),
+            Edge(RETURN, "count", Partitioning.ONE_TO_ONE, feedback=True, leads_to=turns - 1),
             Edge("count", "sink", Partitioning.MERGE),
         ),
     )

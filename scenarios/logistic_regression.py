@@ -145,7 +145,8 @@ def logistic_regression(
         (
             Edge("source", LOCAL, Partitioning.FULL),
             Edge(LOCAL, AVERAGE, Partitioning.MERGE),
-            Edge(AVERAGE, LOCAL, Partitioning.FULL, feedback=True),
+            # An average changes a model, and is answered by nothing.
+            Edge(AVERAGE, LOCAL, Partitioning.FULL, feedback=True, leads_to=0),
             Edge(AVERAGE, "sink", Partitioning.MERGE),
         ),
     )

@@ -80,7 +80,7 @@ def parameter_server(workers: int = 2, every: int = 3) -> Topology:
         (
             Edge("source", WORKER, Partitioning.FULL),
             Edge(WORKER, SERVER, Partitioning.MERGE),
-            Edge(SERVER, WORKER, Partitioning.FULL, feedback=True),
+            Edge(SERVER, WORKER, Partitioning.FULL, feedback=True, leads_to=0),
             Edge(SERVER, "sink", Partitioning.MERGE),
         ),
     )

@@ -51,6 +51,9 @@ class Edge:
     partitioning: Partitioning = Partitioning.FULL
     feedback: bool = False
     """Whether it leads back, from an operator to one that comes before it: the only way to make a cycle."""
+    leads_to: int | None = None
+    """Of feedback: one event that comes back leads to so many outputs at the sinks at most, over all turns that it and
+    what is made of it still take; None: there is no telling."""
 
 
 @dataclass(frozen=True)
@@ -297,8 +300,23 @@ def _check_kinds(topology: Topology) -> None:
         proper(edge, Edge, f"{who}: an edge", "an Edge, as in Edge('source', 'split')", InvalidTopology)
         proper(edge.partitioning, Partitioning, f"{who}: the partitioning of {edge}", "a Partitioning", InvalidTopology)
         proper(edge.feedback, bool, f"{who}: feedback of {edge}", "True or False", InvalidTopology)
+        _check_leads_to(edge, who)
     for name in (*topology.sources, *topology.sinks):
         proper(name, str, f"{who}: a name of a source or sink", "a text", InvalidTopology)
+
+
+def _check_leads_to(edge: Edge, who: str) -> None:
+    """Raises InvalidTopology for no amount, and for one of an edge that leads forward."""
+    amount = edge.leads_to
+    if amount is None:
+        return
+    if isinstance(amount, bool) or not isinstance(amount, int) or amount < 0:
+        raise InvalidTopology(f"{who}: leads_to={amount!r} of {edge} is to be a whole number, 0 or more, or None")
+    if not edge.feedback:
+        raise InvalidTopology(
+            f"{who}: {edge} leads forward, where what an event leads to follows from fan_out of the operators; "
+            "leave leads_to out"
+        )
 
 
 def _in_order(topology: Topology) -> list[str]:

@@ -96,6 +96,18 @@ WRONG: dict[str, tuple[Callable[[], Topology], str]] = {
         lambda: of(Edge("source", "b"), Edge("a", "b"), Edge("b", "a", feedback=True), Edge("b", "sink")),
         "'a' is not connected on both sides",
     ),
+    "what leads to less than nothing": (
+        lambda: of(*THERE, Edge("b", "a", feedback=True, leads_to=-1)),
+        "leads_to=-1 of .* is to be a whole number, 0 or more, or None",
+    ),
+    "what leads to no number": (
+        lambda: of(*THERE, Edge("b", "a", feedback=True, leads_to=True)),
+        "leads_to=True of .* is to be a whole number",
+    ),
+    "what is said of an edge that leads forward": (
+        lambda: of(THERE[0], Edge("a", "b", leads_to=1), THERE[2]),
+        "leads forward, where what an event leads to follows from fan_out",
+    ),
     "feedback that is no switch": (lambda: of(*THERE, Edge("b", "a", feedback=1)), "feedback of .* True or False"),  # type: ignore[arg-type]
 }
 
