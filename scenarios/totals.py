@@ -132,8 +132,10 @@ def one_total(operator: Operator[dict[str, float]] | None = None) -> Topology:
     return Topology("one-total", {"sum": Stage(operator or Totals())}, (Edge("source", "sum"), Edge("sum", "sink")))
 
 
-def relays(count: int = 3) -> Topology:
-    """So many relays, one after the other: `relay1-0`, `relay2-0`, ..."""
-    names = ["source", *(f"relay{number + 1}" for number in range(count)), "sink"]
-    edges = tuple(Edge(one, other) for one, other in pairwise(names))
-    return Topology("relays", {name: Stage(Forward()) for name in names[1:-1]}, edges)
+def relays(count: int = 3, sinks: int = 1) -> Topology:
+    """So many relays, one after the other: `relay1-0`, `relay2-0`, ... The last feeds so many sinks: `sink`, or else
+    `sink1`, `sink2`, ..."""
+    names = ["source", *(f"relay{number + 1}" for number in range(count))]
+    ends = ("sink",) if sinks == 1 else tuple(f"sink{number + 1}" for number in range(sinks))
+    edges = (*(Edge(one, other) for one, other in pairwise(names)), *(Edge(names[-1], end) for end in ends))
+    return Topology("relays", {name: Stage(Forward()) for name in names[1:]}, edges, sinks=ends)

@@ -32,6 +32,7 @@ from streamproof.harness.exploration.drawn_on_the_way import DrawnRun, FaultAhea
 from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.mechanisms.thresholds import ThresholdWindow, WindowKind
+from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.grep import grep
 from streamproof.scenarios.heavy_hitters import heavy_hitters
 from streamproof.scenarios.logistic_regression import logistic_regression
@@ -39,7 +40,7 @@ from streamproof.scenarios.partial_counts import partial_counts
 from streamproof.scenarios.ripple_join import ripple_join
 from streamproof.scenarios.skewed_streams import packets, points, visits_of_two_sites, zipf_words
 from streamproof.scenarios.totals import MarkedTotals, SafeTotals, Totals, relays, totals_of_all, word_totals
-from streamproof.scenarios.workloads import ones, text, words
+from streamproof.scenarios.workloads import numbered, ones, text, words
 
 MOST = 10
 THETAS = (0, 2, 6, 20)
@@ -72,6 +73,8 @@ CASES: dict[str, tuple[Callable[[], Topology], Callable[[], Workload], float]] =
         1,
     ),
     "relays": (lambda: relays(3), lambda: ones(events=48, batch=4), 1),
+    "relays to four sinks": (lambda: relays(3, sinks=4), lambda: ones(events=48, batch=4), 1),
+    "cycle": (lambda: countdown(turns=8), lambda: numbered(events=32, batch=4), 1),
     "grep": (lambda: grep("LETTER"), lambda: text("unicode-names", events=48, batch=4), 1),
     "word count": (lambda: partial_counts(), lambda: zipf_words(10, events=48, batch=4), 1),
     "heavy hitters": (

@@ -15,7 +15,7 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.quantities import ms
-from streamproof.harness.core.topology import Edge, Stage, Topology
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Measured, Status, Verdict
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.worlds.simulated.options import SimulationOptions
@@ -24,7 +24,7 @@ from streamproof.reference_impls.mechanisms.thresholds import Thresholds
 from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.logistic_regression import logistic_regression
 from streamproof.scenarios.parameter_server import parameter_server
-from streamproof.scenarios.stateless import Forward
+from streamproof.scenarios.totals import relays
 from streamproof.scenarios.workloads import numbered
 
 TOGETHER = SimulationOptions(nodes=1, offer_interval=10, disk_delay=(5_000, 20_000))
@@ -32,15 +32,11 @@ TOGETHER = SimulationOptions(nodes=1, offer_interval=10, disk_delay=(5_000, 20_0
 GAMMA = 24
 
 
-def forked(sinks: int = 2) -> Topology:
-    """Three relays in a row, the last of which feeds so many sinks."""
-    names = tuple(f"sink{number + 1}" for number in range(sinks))
-    row = (Edge("source", "relay1"), Edge("relay1", "relay2"), Edge("relay2", "relay3"))
-    stages = {f"relay{number}": Stage(Forward()) for number in (1, 2, 3)}
-    return Topology("forked", stages, (*row, *(Edge("relay3", name) for name in names)), sinks=names)
-
-
-TOPOLOGIES = {"a cycle": (countdown, "count-0"), "several sinks": (forked, "relay1-0")}
+TOPOLOGIES: dict[str, tuple[Callable[[], Topology], str]] = {
+    "a cycle": (countdown, "count-0"),
+    "several sinks": (lambda: relays(3, sinks=2), "relay1-0"),
+}
+"""And an actor of each, on the one node that there is."""
 
 
 def gammas(topology: Topology) -> dict[str, float]:
@@ -60,8 +56,8 @@ def test_feedback_that_nothing_answers_makes_no_share_smaller() -> None:
 
 
 def test_what_several_sinks_miss_is_added_up_upstream_of_who_feeds_them() -> None:
-    assert gammas(forked(1)) == {"relay1": 8, "relay2": 8, "relay3": 8}
-    assert gammas(forked(4)) == {"relay1": 2, "relay2": 2, "relay3": 8}
+    assert gammas(relays(3)) == {"relay1": 8, "relay2": 8, "relay3": 8}
+    assert gammas(relays(3, sinks=4)) == {"relay1": 2, "relay2": 2, "relay3": 8}
 
 
 def judged(make: Callable[[], Topology], node_of: str) -> Iterator[Verdict]:
