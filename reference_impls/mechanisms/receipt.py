@@ -79,6 +79,10 @@ class NumbersSeen:
     Where numbers rise, the highest says it all. Where channels meet on the way they do not, and those are kept that the
     sender may send again: of an incarnation that is gone, all that it had not settled. What it made of an item that was
     lost with it may be made again, when that item comes again.
+
+    What an incarnation had sent before something that is known came in before that, if only to a predecessor, whose
+    acknowledgement was under way when it failed: it comes again together with that, and is nothing new. The predecessor
+    had processed it, or it would be known.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -97,7 +101,9 @@ class NumbersSeen:
         if seen.keys().isdisjoint(numbers):
             fresh = events
         else:
-            fresh = [event for event in events if event.seq not in seen]
+            known = [place for place, number in enumerate(numbers) if seen.get(number) == channel.sender]
+            later = events[known[-1] + 1 :] if known else events
+            fresh = [event for event in later if event.seq not in seen]
             numbers = [event.seq for event in fresh]
         seen.update(dict.fromkeys(numbers, channel.sender))
         return fresh

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from simulation import history_of
+from simulation import history_of, options_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -47,6 +47,7 @@ from streamproof.reference_impls.mutants.approximate import (
     scheme,
 )
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.logistic_regression import logistic_regression
 from streamproof.scenarios.skewed_streams import points
 from streamproof.scenarios.stateless import stateless
@@ -62,7 +63,7 @@ from streamproof.scenarios.totals import (
 )
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.word_count import word_count
-from streamproof.scenarios.workloads import ones, words
+from streamproof.scenarios.workloads import numbered, ones, words
 
 WORKLOAD = ones(events=200, batch=4)
 
@@ -317,6 +318,20 @@ def test_a_punctuation_that_a_backup_holds_is_known_when_it_comes_again() -> Non
     runs = [simulate(scenario, [crash(one.name).at(Moment.exactly(one))]) for one in told]
     assert len(runs) > 10
     assert not any(run.violated for run in runs), [run for run in runs if run.violated]
+
+
+# What comes again
+
+
+def test_what_a_predecessor_had_processed_is_not_taken_after_what_it_had_saved() -> None:
+    """Its acknowledgement was under way when it failed, so that it comes again with what came after it."""
+    subject = approximate(countdown(), theta=0, l=4, gamma=8)
+    scenario = Scenario(subject, numbered(events=16, batch=4))
+    bench = Bench(scenario, Registry(), seed=1, options=options_of("slow-links", scenario))
+    for seed in range(3):
+        for time in range(6, 66, 2):
+            (verdict,) = bench.judge(bench.run([crash("return-0").after(ms(time))], seed))
+            assert verdict.status is Status.HOLDS, (seed, time, verdict)
 
 
 # What is broken on purpose
