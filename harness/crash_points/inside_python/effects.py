@@ -25,6 +25,7 @@ import msgspec
 
 from ...core.wire import Endpoint
 from .children import adopt_orphans, children
+from .handed_over import STARTED, SUBMITTED, HandedOver, tell_of_handing_over
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -58,7 +59,7 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     kind: str
     """`file`, `connection`, `process` or `thread`."""
     target: str
-    """A path, `host:port`, a program, or the function that a thread has begun with."""
+    """A path, `host:port`, a program, or the function that a thread has begun with, or was given."""
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1
@@ -91,6 +92,7 @@ class Effects:
         the place."""
         self._forgotten: dict[int, str] = {}
         """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
+        self._handed_over = HandedOver(watching.whose.owns)
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -102,6 +104,7 @@ class Effects:
         sys.addaudithook(self._hear)
         _tell_of_spawning()
         _tell_of_forgetting()
+        tell_of_handing_over()
 
     def begin(self, place: str = "") -> None:
         """From now on, at a place that is no line. What is open already was opened by somebody else."""
@@ -191,7 +194,17 @@ class Effects:
         names = Counter((forgotten | there).values())
         return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
 
+    def left_to_threads(self) -> list[OutsideEffect]:
+        """What the user's code has handed over to threads, and has not waited for, where it is a library's. Asked when
+        that code is left."""
+        times = Counter((work.name, work.place) for work in self._handed_over.remaining())
+        return [OutsideEffect("thread", name, place, times[name, place]) for name, place in sorted(times)]
+
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in (STARTED, SUBMITTED):
+            if self.active:
+                self._handed_over.hear(event, arguments, sys._getframe(1))
+            return
         if event == _FORGOTTEN and self._started is not None:
             (number,) = arguments
             if number not in self._started[0]:

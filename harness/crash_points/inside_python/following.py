@@ -84,6 +84,8 @@ class Follower:
         effects += [
             OutsideEffect("thread", place.rpartition(":")[0], place) for place in self._tracer.lasting_threads()
         ]
+        if self._tracer.is_left():
+            effects += self._effects.left_to_threads()
         # Who writes the rows of a task is left after each of them, and may wait when it is closed.
         if last or (of_the_task() is None and self._tracer.is_left()):
             effects += self._effects.left_behind()

@@ -53,14 +53,18 @@ def name_in(module: str, code: CodeType) -> str:
 def call_of(frame: FrameType) -> str | None:
     """The name of a function that was called, by its frame; None where it leaves nothing behind, and where the garbage
     collector has called it, which it does at any time."""
-    called = frame.f_code.co_name
-    if called == "__del__" or _plain(module_of(frame)):
+    return called_of(module_of(frame), frame.f_code)
+
+
+def called_of(module: str, code: CodeType) -> str | None:
+    """The same, by its module and its code."""
+    if code.co_name == "__del__" or _plain(module):
         return None
-    if frame.f_code.co_qualname.startswith("PurePath."):
+    if code.co_qualname.startswith("PurePath."):
         return None
-    if module_of(frame) == "contextlib" and called in ("__init__", "__enter__", "helper"):
+    if module == "contextlib" and code.co_name in ("__init__", "__enter__", "helper"):
         return None
-    return function_of(frame)
+    return name_in(module, code)
 
 
 def builtin_call_of(function: Any) -> str | None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from ...core.addresses import Side
 from .batches import UNKNOWN, where
 from .effects import Effects, Handed
+from .handed_over import THREADS_OF_SPARK
 from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
 from .pending import pending_coroutines, pending_functions
 from .syncing import Syncing
@@ -135,7 +136,7 @@ class Tracer:
         while above is not None:
             if self.owns(above):
                 outermost = above
-            elif outermost is not None and module_of(above).partition(".")[0] in _CALLERS:
+            elif outermost is not None and _calls_for_itself(module_of(above)):
                 return None
             above = above.f_back
         return None if outermost is None else first_line_of(module_of(outermost), outermost.f_code)
@@ -276,6 +277,10 @@ class Tracer:
         if wanted:
             text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
             self._hold(self._actor, side, key, text)
+
+
+def _calls_for_itself(module: str) -> bool:
+    return module != THREADS_OF_SPARK and module.partition(".")[0] in _CALLERS
 
 
 def _imports(frame: FrameType | None) -> bool:

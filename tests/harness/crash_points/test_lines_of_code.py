@@ -214,6 +214,48 @@ def leaves_it_to_a_pool(frame, batch, folder, pool):
     pool.submit(helper.store, folder)
 
 
+def submits(frame, batch, folder, pool, file):
+    pool.submit(file.read_bytes)
+
+
+def maps(frame, batch, folder, pool, file):
+    pool.map(type(file).read_bytes, [file])
+
+
+def begins(frame, batch, folder, pool, file):
+    threading.Thread(target=file.read_bytes, daemon=True).start()
+
+
+SPARKS = '''
+def inheriting(target):
+    def copy_local_properties(*given):
+        return target(*given)
+    return copy_local_properties
+'''
+sparks = {"__name__": "pyspark.util"}
+exec(SPARKS, sparks)
+
+
+def begins_in_sparks_way(frame, batch, folder, pool, file):
+    threading.Thread(target=sparks["inheriting"](file.read_bytes), daemon=True).start()
+
+
+def begins_its_own_in_sparks_way(frame, batch, folder, pool, file):
+    threading.Thread(target=sparks["inheriting"](store_when_told), args=(file,), daemon=True).start()
+
+
+def store_when_told(file):
+    file.read_bytes()
+    helper.store(file)
+
+
+def waits_for_each(frame, batch, folder, pool, file):
+    pool.submit(file.exists).result()
+    thread = threading.Thread(target=file.exists)
+    thread.start()
+    thread.join()
+
+
 def leaves_it_to_a_loop(frame, batch, folder, loop):
     asyncio.run_coroutine_threadsafe(store_later(folder), loop)
 
@@ -681,6 +723,36 @@ class TestLines:
                 cancel()
             loop.call_soon_threadsafe(loop.stop)
             runs.join(30)
+
+    @pytest.mark.parametrize(
+        ("work", "named"),
+        [
+            ("submits", {("thread", "pathlib.Path.read_bytes")}),
+            ("maps", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins_in_sparks_way", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins_its_own_in_sparks_way", {("thread", "their_sink.store_when_told")}),
+            ("waits_for_each", set()),
+        ],
+    )
+    def test_a_function_of_a_library_that_a_thread_is_left_with_is_such_an_effect_too(
+        self,
+        work: str,
+        named: set[tuple[str, str]],
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+    ) -> None:
+        # Who reads a pipe waits for somebody who writes to it.
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with ThreadPoolExecutor(1) as pool:
+            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+                as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
+            if named:
+                pipe.write_bytes(b"")
+        assert {(kind, target) for kind, target, _ in said.effects} == named
 
     def test_a_thread_that_it_has_waited_for_is_none(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]

@@ -1,0 +1,129 @@
+"""What the user's code has handed over to threads. Where that is a function of a library, no frame of the user's is in
+the thread, by which one would know whose work it does."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import thread as pools
+from dataclasses import dataclass
+from functools import partial, wraps
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
+from typing import Any, Final
+
+from .names import builtin_call_of, called_of, module_of, place_of
+from .whose import OURS
+
+SUBMITTED: Final = f"{OURS}.submitted"
+STARTED: Final = f"{OURS}.started"
+_ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio", OURS})
+THREADS_OF_SPARK: Final = "pyspark.util"
+"""Who starts threads for the user's code, and gives them work: packages, and a module."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of a thread."""
+
+    name: str
+    """What is called there."""
+    place: str
+    """The line of the user's code that has handed it over."""
+    is_done: Callable[[], bool]
+
+
+class HandedOver:
+    """Of this process, to be told by audit events. `owns` says of the name of a module and of code whether
+    they are the user's: what is the user's is seen in a thread by itself."""
+
+    def __init__(self, owns: Callable[[str, str], bool]) -> None:
+        self._owns = owns
+        self._works: list[Work] = []
+        self._lock = threading.Lock()
+
+    def hear(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
+        """A thread of a pool begins for whoever comes first: what it is given is told of by itself."""
+        if event == SUBMITTED:
+            future, given = arguments
+            self._note(given, future.done, frame)
+            return
+        (thread,) = arguments
+        given = getattr(thread, "function", None) or getattr(thread, "_target", None) or thread.run
+        if given is not pools._worker:
+            self._note(given, lambda: thread.ident is not None and not thread.is_alive(), frame)
+
+    def _note(self, given: Any, is_done: Callable[[], bool], frame: FrameType | None) -> None:
+        while frame is not None and not self._is_theirs(module_of(frame), frame.f_code):
+            if not _is_on_the_way(module_of(frame)):
+                return
+            frame = frame.f_back
+        if frame is None:
+            return
+        name = self._name_of(given)
+        if name is not None:
+            with self._lock:
+                self._works.append(Work(name, place_of(frame), is_done))
+
+    def _is_theirs(self, module: str, code: CodeType) -> bool:
+        return self._owns(module, code.co_filename)
+
+    def _name_of(self, given: Any) -> str | None:
+        """None of the user's own, and of what leaves nothing behind."""
+        given = _unwrapped(given)
+        function = getattr(given, "__func__", given)
+        if isinstance(function, FunctionType):
+            module = function.__module__ or "?"
+            return None if self._is_theirs(module, function.__code__) else called_of(module, function.__code__)
+        if isinstance(given, BuiltinFunctionType):
+            return builtin_call_of(given)
+        kind = given if isinstance(given, type) else type(given)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def remaining(self) -> list[Work]:
+        """What is not done yet, each time that it is asked."""
+        with self._lock:
+            self._works = [work for work in self._works if not work.is_done()]
+            return list(self._works)
+
+
+def _unwrapped(given: Any) -> Any:
+    """Without what hands on what it is called with: of Spark's, which has it in its closure."""
+    while True:
+        if isinstance(given, partial):
+            given = given.func
+        elif isinstance(given, FunctionType) and given.__module__ == THREADS_OF_SPARK:
+            held = (cell.cell_contents for cell in given.__closure__ or ())
+            found = next(filter(callable, held), None)
+            if found is None:
+                return given
+            given = found
+        else:
+            return given
+
+
+def _is_on_the_way(module: str) -> bool:
+    return module == THREADS_OF_SPARK or module.partition(".")[0] in _ON_THE_WAY
+
+
+def tell_of_handing_over() -> None:
+    """Python says nothing of what a pool of threads is given, nor, before 3.13, of threads that begin."""
+    start = threading.Thread.start
+    submit: Any = ThreadPoolExecutor.submit
+    if hasattr(start, "__wrapped__"):
+        return
+
+    @wraps(start)
+    def started(self: threading.Thread) -> None:
+        sys.audit(STARTED, self)
+        start(self)
+
+    @wraps(submit)
+    def submitted(self: ThreadPoolExecutor, given: Callable[..., Any], /, *more: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = submit(self, given, *more, **named)
+        sys.audit(SUBMITTED, future, given)
+        return future
+
+    threading.Thread.start = started  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = submitted  # type: ignore[assignment, method-assign]
