@@ -29,6 +29,7 @@ from .handed_over import STARTED, SUBMITTED, HandedOver, tell_of_handing_over
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
+from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
 
@@ -105,6 +106,8 @@ class Effects:
         _tell_of_spawning()
         _tell_of_forgetting()
         tell_of_handing_over()
+        for name in ("mkfifo", "mknod"):
+            tell_of(os, name, _MADE)
 
     def begin(self, place: str = "") -> None:
         """From now on, at a place that is no line. What is open already was opened by somebody else."""
@@ -328,7 +331,7 @@ def _written_path(given: Any) -> str:
     if not isinstance(given, str | os.PathLike):
         return ""
     path = _path(given).removeprefix("file://")
-    if not path or len(path) > _LONGEST_PATH or "\0" in path or "\n" in path or "/" not in path:
+    if not path or len(path) > _LONGEST_PATH or "\0" in path or "\n" in path:
         return ""
     return os.path.realpath(path)
 
@@ -457,6 +460,20 @@ def _connected(arguments: tuple[Any, ...]) -> Sequence[str]:
     return (_path(peer),)
 
 
+def _bound(arguments: tuple[Any, ...]) -> Sequence[str]:
+    """Of a socket that has a name among files, which stays when its process is gone."""
+    address = arguments[1]
+    named = isinstance(address, str | bytes) and len(address) > 0 and address[0] not in ("\0", 0)
+    return (_path(address) if named else "",)
+
+
+def _made(arguments: tuple[Any, ...]) -> Sequence[str]:
+    """A named pipe, or a file that is made without being opened."""
+    *given, named = arguments
+    folder = named.get("dir_fd")
+    return (_path(given[0] if given else named.get("path"), -1 if folder is None else folder),)
+
+
 def _started(arguments: tuple[Any, ...]) -> Sequence[str]:
     return (_path(arguments[0]) or "?",)
 
@@ -467,6 +484,7 @@ def _forked(arguments: tuple[Any, ...]) -> Sequence[str]:
 
 _SPAWNED: Final = f"{OURS}.spawned"
 _FORGOTTEN: Final = f"{OURS}.forgotten"
+_MADE: Final = f"{OURS}.made"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""
@@ -479,6 +497,8 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.symlink": ("file", _at(1, 2)),
     "os.truncate": ("file", _at(0)),
     "os.mkdir": ("file", _at(0, 2)),
+    _MADE: ("file", _made),
+    "socket.bind": ("file", _bound),
     "os.remove": ("file", _at(0, 1)),
     "os.rmdir": ("file", _at(0, 1)),
     "os.utime": ("file", _at(0, 3)),

@@ -3,22 +3,22 @@ the thread, by which one would know whose work it does."""
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 from .names import builtin_call_of, called_of, module_of, place_of
+from .standing_in import tell_of
 from .whose import OURS
 
 SUBMITTED: Final = f"{OURS}.submitted"
 STARTED: Final = f"{OURS}.started"
-_ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio", OURS})
+_ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 THREADS_OF_SPARK: Final = "pyspark.util"
 """Who starts threads for the user's code, and gives them work: packages, and a module."""
 
@@ -46,10 +46,10 @@ class HandedOver:
     def hear(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
         """A thread of a pool begins for whoever comes first: what it is given is told of by itself."""
         if event == SUBMITTED:
-            future, given = arguments
+            future, _, given, *_ = arguments
             self._note(given, future.done, frame)
             return
-        (thread,) = arguments
+        thread = arguments[0]
         given = getattr(thread, "function", None) or getattr(thread, "_target", None) or thread.run
         if given is not pools._worker:
             self._note(given, lambda: thread.ident is not None and not thread.is_alive(), frame)
@@ -108,22 +108,6 @@ def _is_on_the_way(module: str) -> bool:
 
 
 def tell_of_handing_over() -> None:
-    """Python says nothing of what a pool of threads is given, nor, before 3.13, of threads that begin."""
-    start = threading.Thread.start
-    submit: Any = ThreadPoolExecutor.submit
-    if hasattr(start, "__wrapped__"):
-        return
-
-    @wraps(start)
-    def started(self: threading.Thread) -> None:
-        sys.audit(STARTED, self)
-        start(self)
-
-    @wraps(submit)
-    def submitted(self: ThreadPoolExecutor, given: Callable[..., Any], /, *more: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = submit(self, given, *more, **named)
-        sys.audit(SUBMITTED, future, given)
-        return future
-
-    threading.Thread.start = started  # type: ignore[method-assign]
-    ThreadPoolExecutor.submit = submitted  # type: ignore[assignment, method-assign]
+    """Python says nothing of what a pool of threads is given, nor, before 3.12, of threads that begin."""
+    tell_of(threading.Thread, "start", STARTED)
+    tell_of(ThreadPoolExecutor, "submit", SUBMITTED, once_done=True)

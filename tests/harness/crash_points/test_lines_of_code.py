@@ -249,6 +249,10 @@ def store_when_told(file):
     helper.store(file)
 
 
+def makes_a_pipe(frame, batch, folder, pool, file):
+    os.mkfifo(folder + "/pipe")
+
+
 def waits_for_each(frame, batch, folder, pool, file):
     pool.submit(file.exists).result()
     thread = threading.Thread(target=file.exists)
@@ -754,6 +758,32 @@ class TestLines:
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
 
+    @pytest.mark.parametrize(
+        ("work", "called"),
+        [
+            ("submits", "concurrent.futures.thread.ThreadPoolExecutor.submit"),
+            ("makes_a_pipe", "os.mkfifo"),
+        ],
+    )
+    def test_what_is_told_of_in_passing_is_called_as_where_nobody_asks(
+        self,
+        work: str,
+        called: str,
+        sink: ModuleType,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        as_batch: Callable[..., None],
+    ) -> None:
+        """Whoever is to die at a call is in a process in which nobody tells of effects."""
+        (tmp_path / "rows").touch()
+        with (
+            ThreadPoolExecutor(1) as pool,
+            listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said,
+            followed(),
+        ):
+            as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=tmp_path / "rows"), 0)
+        assert [key.partition(" calls ")[2] for key in said.keys if called in key] == [f"{called}#1"] * 2
+
     def test_a_thread_that_it_has_waited_for_is_none(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
     ) -> None:
@@ -947,6 +977,14 @@ def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[t
             "os.close(folder)",
             {("file", "other/x", 1), ("file", "other/y", 1)},
         ),
+        ("os.mkfifo('x')", {("file", "x", 1)}),
+        ("os.mkfifo('x')\nos.mknod('run/x')", {("file", "x", 1)}),
+        (
+            "folder = os.open('other', os.O_RDONLY)\nos.mknod('x', dir_fd=folder)\nos.close(folder)",
+            {("file", "other/x", 1)},
+        ),
+        ("socket.socket(socket.AF_UNIX).bind('x')", {("file", "x", 1)}),
+        ("socket.socket(socket.AF_UNIX).bind('\\0x')\nsocket.socket().bind(('127.0.0.1', 0))", set()),
         ("os.remove('other/there')", {("file", "other/there", 1)}),
         ("os.rename('other/there', 'run/in')", {("file", "other/there", 1)}),
         ("open('x', 'w').close()\nos.rename('x', 'run/in')", set()),
@@ -965,6 +1003,7 @@ def test_an_effect_outside_is_noted(
     [
         ("ctypes.CDLL(None).open(b'x', os.O_WRONLY | os.O_CREAT, 0o600)\nos.sep", {("file", "x", 1)}),
         ("parquet.write_table(pyarrow.table({'n': [1]}), 'other/x')", {("file", "other/x", 1)}),
+        ("parquet.write_table(pyarrow.table({'n': [1]}), 'x')", {("file", "x", 1)}),
         ("parquet.write_table(pyarrow.table({'n': [1]}), where=Path('other/there'))", {("file", "other/there", 1)}),
         ("pyarrow.table({'n': [1]}).to_pandas().to_parquet('file://' + os.getcwd() + '/x')", {("file", "x", 1)}),
     ],
