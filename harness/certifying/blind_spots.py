@@ -12,6 +12,7 @@ from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 from ..crash_points.inside_python.own_lines import own_data_sources
+from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -48,6 +49,11 @@ BY_THE_CLOCK = (
     "A batch that is done again in another hour, or on another day, than it was begun: {functions} may ask for the "
     "time, and what goes by that (a folder of the day, a key) is the same in a recovery that comes soon. Take the time "
     "from the rows, or from what the first attempt has left."
+)
+IN_C = (
+    "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line and its "
+    "path was handed to no function in Python: Python tells nobody of it. Nor is what such code stores in the run's "
+    "files through a shared map of memory seen before the kernel writes it down."
 )
 ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
@@ -127,6 +133,14 @@ def note_clock(state: CampaignState, query: Query) -> None:
         rest = len(functions) - MOST_NAMED
         named = ", ".join(functions[:MOST_NAMED]) + (f" and {counted(rest, 'more function')}" if rest > 0 else "")
         state.not_covered.append(BY_THE_CLOCK.format(functions=named))
+
+
+def note_code_in_c(state: CampaignState, query: Query) -> None:
+    """What a package does without Python is seen in the run's folders alone, and elsewhere in part."""
+    if packages := packages_in_c(query):
+        rest = len(packages) - MOST_NAMED
+        named = ", ".join(packages[:MOST_NAMED]) + (f" and {counted(rest, 'more package')}" if rest > 0 else "")
+        state.not_covered.append(IN_C.format(packages=named))
 
 
 def note_messages(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], profile: Profile) -> Profile:

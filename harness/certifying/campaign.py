@@ -59,6 +59,7 @@ from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .blind_spots import (
     note_clock,
+    note_code_in_c,
     note_data_sources,
     note_messages,
     note_one_task,
@@ -380,6 +381,7 @@ class _Campaign:
                     note_data_sources(state, query)
                 note_watched(state, attempts)
                 note_clock(state, query)
+                note_code_in_c(state, query)
                 note_one_task(state, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)

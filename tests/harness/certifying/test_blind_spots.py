@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 
 from profiles import both_sides, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
-from streamproof.harness.certifying.blind_spots import BESIDE, ONE_TASK, note_data_sources, note_one_task
+from streamproof.harness.certifying.blind_spots import (
+    BESIDE,
+    IN_C,
+    ONE_TASK,
+    note_code_in_c,
+    note_data_sources,
+    note_one_task,
+)
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
 from streamproof.harness.certifying.never_run import lines_never_run
 from streamproof.harness.contracts.query import Query
-from streamproof.harness.contracts.query_parts import as_it_comes
+from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 
 LINE = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", TASK)
@@ -80,3 +91,29 @@ def test_which_lines_of_a_data_source_were_never_run_is_known_where_the_agent_ha
         one.partition(" ")[0] for one in lines_never_run(query, [Attempt("reference-1", 1, [LINE, inside])], [])
     ]
     assert f"{__name__}._Writer.commit" in functions
+
+
+def writes_by_itself(frame: Any, batch: int, folders: Any) -> None:
+    (folders.sink / f"{batch}").write_text(json.dumps(frame.count()))
+
+
+def writes_through_c(frame: Any, batch: int, folders: Any) -> None:
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(numpy.array([1]), f"/data/{batch}")
+    say(ctypes.CDLL(None).mkdir, batch)
+
+
+def say(*given: Any) -> None:
+    pytest.approx(given)
+
+
+@pytest.mark.parametrize(
+    ("function", "packages"), [(writes_by_itself, ""), (writes_through_c, "ctypes, numpy, pyarrow")]
+)
+def test_packages_with_code_in_c_are_named_since_nobody_tells_what_they_do(
+    tmp_path: Path, function: Callable[..., None], packages: str
+) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    note_code_in_c(state, foreach_batch(function, read=as_it_comes))
+    assert state.not_covered == ([IN_C.format(packages=packages)] if packages else [])
