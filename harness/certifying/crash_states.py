@@ -58,6 +58,9 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     """Of a file whose operations are journalled, how many it has, which it says itself (`st_nlink`)."""
     touched: int = 0
     """Of a file whose operations are journalled, when it or what is known of it was changed (`st_ctime`)."""
+    accessed: int | None = None
+    """Of a file or folder whose operations are journalled, when it was last looked at, as somebody has said: who marks
+    a file so leaves its content and its time of change alone. What reading it makes of that is not followed."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -78,6 +81,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
         """Of paths, contents, when files were changed, whose they are, who may do what with them, and which are one."""
         told = [
             (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names, one.touched)
+            + (() if one.accessed is None else (one.accessed,))
             for one in self.files
         ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
@@ -177,7 +181,7 @@ def _content(entry: StateEntry | None) -> object:
 def _kind(entry: StateEntry | None) -> object:
     if entry is None:
         return None
-    times = entry.changed, entry.touched
+    times = entry.changed, entry.touched, entry.accessed
     return entry.content is None, entry.link, entry.size, entry.mode, times, entry.owner, entry.names
 
 

@@ -218,6 +218,7 @@ class JournaledFolders:
                     owner=node.owner,
                     names=names,
                     touched=node.touched,
+                    accessed=node.accessed,
                 )
             case Folder():
                 marks = tuple(sorted(node.attributes.items()))
@@ -228,6 +229,7 @@ class JournaledFolders:
                     mode=node.mode,
                     attributes=marks,
                     owner=node.owner,
+                    accessed=node.accessed,
                 )
             case Symlink():
                 return StateEntry(self._absolute(path), None, link=node.text)

@@ -37,7 +37,7 @@ class OperationKind(StrEnum):
     SYNC_FOLDER = "fsync-folder"
     """A folder's names are."""
     TIMES = "times"
-    """When a file or folder was changed is set. No content changes."""
+    """When a file or folder was changed, or was last looked at, is set. No content changes."""
     MODE = "chmod"
     """Who may do what with a file or folder is set, to something else than before."""
     OWNER = "chown"
@@ -101,7 +101,8 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Who asked for it: a thread's id, as this machine's kernel counts, or KERNEL."""
     other: str = ""
     """Of a rename, the new path; of an exchange, the other one; of a link, the path of the file that it leads to; of a
-    symbolic one, its text; of an extended attribute, its name; of OWNER, the numbers of user and group, `0:100`."""
+    symbolic one, its text; of an extended attribute, its name; of OWNER, the numbers of user and group, `0:100`; of
+    TIMES, that of the last access, ns since 1970, where it is set."""
     offset: int = 0
     """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970; of MODE, the
     permission bits; of MKNOD, what it is (`st_mode`)."""

@@ -556,8 +556,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             kept = before.st_atime_ns, before.st_mtime_ns
             ns = kept[0] if accessed is None else accessed, kept[1] if changed is None else changed
             os.utime(about, ns=ns, follow_symlinks=isinstance(about, int))
-            if changed is not None and not stat.S_ISLNK(before.st_mode):
-                self._change(OperationKind.TIMES, self._named(path, fh), offset=changed, file=before.st_ino)
+            if not stat.S_ISLNK(before.st_mode):
+                told = "" if accessed is None else str(accessed)
+                self._change(OperationKind.TIMES, self._named(path, fh), other=told, offset=ns[1], file=before.st_ino)
             return 0
 
     def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,8 @@ class File:
     """The numbers of its user and its group; None: those that a new file gets."""
     touched: int = 0
     """When it, or anything that is known of it, was changed last (`st_ctime`), ns since 1970."""
+    accessed: int | None = None
+    """When it was last looked at (`st_atime`), as somebody has said, ns since 1970; None: that was not said."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
@@ -74,8 +76,7 @@ class File:
         self.token = told.digest()
 
     def copied(self) -> File:
-        attributes = dict(self.attributes)
-        return File(bytearray(self.content), self.changed, self.token, self.mode, attributes, self.owner, self.touched)
+        return replace(self, content=bytearray(self.content), attributes=dict(self.attributes))
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class Folder:
     """When its names were changed last, ns since 1970; None: nobody knows."""
     touched: int = 0
     """As of a file."""
+    accessed: int | None = None
+    """As of a file."""
 
     def permit(self, mode: int) -> None:
         self.mode = mode
@@ -124,7 +127,7 @@ class Folder:
             self.attributes[name] = value
 
     def copied(self) -> Folder:
-        return Folder(self.mode, self.changed, dict(self.attributes), self.owner, self.named, self.touched)
+        return replace(self, attributes=dict(self.attributes))
 
 
 TreeNode = File | Symlink | Meeting | Folder
@@ -281,6 +284,7 @@ class Tree:
                 node = self._inode_of(one)
                 if isinstance(node, File | Folder):
                     node.changed, node.touched = one.offset, one.at
+                    node.accessed = int(one.other) if one.other else node.accessed
             case (
                 OperationKind.MODE | OperationKind.OWNER | OperationKind.SET_ATTRIBUTE | OperationKind.REMOVE_ATTRIBUTE
             ):
@@ -378,7 +382,7 @@ def _set_inode(path: Path, node: File | Folder) -> None:
         path.chmod(node.mode)
     changed = node.named if isinstance(node, Folder) and node.changed is None else node.changed
     if changed is not None:
-        os.utime(path, ns=(changed, changed))
+        os.utime(path, ns=(changed if node.accessed is None else node.accessed, changed))
 
 
 def owner_of(about: os.stat_result) -> tuple[int, int]:

@@ -573,6 +573,30 @@ class TestTimes:
             store.restore(state)
             assert marker.stat().st_mtime == at
 
+    @pytest.mark.parametrize("is_folder", [False, True])
+    def test_of_the_last_access_that_are_set_tell_states_apart_and_are_put_back(
+        self, mounted: MountedFolder, controller: Controller, is_folder: bool
+    ) -> None:
+        """A mark that leaves all else as it is."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        marker = mounted.mount / "marker"
+        if is_folder:
+            marker.mkdir()
+        else:
+            marker.touch()
+        os.utime(marker, (3, 3))
+        marks = []
+        for at in ("@5", "@7"):
+            subprocess.run(["touch", "-a", "-d", at, marker], check=True)
+            marks.append(store.mark())
+        before, after = store.states(marks)
+        assert before.digest != after.digest
+        assert Looks(frozenset(), frozenset({str(marker)}), frozenset()).tell_apart(before, after)
+        for state, told in ((after, 7), (before, 5)):
+            store.restore(state)
+            assert (marker.stat().st_atime, marker.stat().st_mtime) == (told, 3)
+
 
 @needs_mounts
 class TestKernelsMemory:
