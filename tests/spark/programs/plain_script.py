@@ -136,6 +136,9 @@ def batch_into(folder):
             "a thread of its own": lambda: threads == [3],
             "a table saved by its name": lambda: spark.table("kept").count() == len(rows),
             "newSession() has settings of its own": lambda: spark.conf.get("plain.setting") == "42",
+            f"an application of its own, {spark.sparkContext.applicationId}": lambda: (
+                spark.sparkContext.applicationId == spark.conf.get("spark.app.id")
+            ),
             "an RDD": lambda: spark.sparkContext.parallelize([1, 2, 3]).map(lambda n: n * 2).sum() == 12,
         }
         relied_on(folder, "batch", lines)

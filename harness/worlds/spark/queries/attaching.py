@@ -4,6 +4,7 @@ no JVM has to come up."""
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """What pyspark reads: with them in its environment a process starts no JVM of its own."""
 WAREHOUSE = "spark.sql.warehouse.dir"
 """The setting that says where Spark puts tables that have no place of their own."""
+_APPLICATION = "spark.app.id"
 
 
 def enter_working_folder(folder: Path) -> None:
@@ -31,6 +33,16 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
     return {PORT: str(parameters.port), SECRET: parameters.auth_token}
 
 
+def _call_anew(context: Any) -> None:
+    """Give the application another id, as a driver that is started again has: a file that is called by it is another
+    one then."""
+    made = f"local-{uuid.uuid4().int % 10**13:013}"
+    field = context.getClass().getDeclaredField("_applicationId")
+    field.setAccessible(True)
+    field.set(context, made)
+    context.conf().set(_APPLICATION, made)
+
+
 def attached_session(warehouse: Path) -> SparkSession:
     """A session of its own on the JVM that the environment names: with no table, function, setting or state store of
     another's. As the first session of a process is anywhere, it is the default, and the active one, for Python and for
@@ -42,6 +54,7 @@ def attached_session(warehouse: Path) -> SparkSession:
     gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     jvm = gateway.jvm
     context = jvm.org.apache.spark.SparkContext.getOrCreate()
+    _call_anew(context)
     conf = SparkConf(loadDefaults=False, _jvm=jvm, _jconf=context.conf())
     shared = SparkContext(gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(context), conf=conf)
     # Loaded, a state store knows later versions than the checkpoint that was put back; it must be loaded anew.
