@@ -12,6 +12,7 @@ from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 from ..crash_points.inside_python.own_lines import own_data_sources
+from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
@@ -48,7 +49,13 @@ NEVER_FIRED = (
 BY_THE_CLOCK = (
     "A batch that is done again in another hour, or on another day, than it was begun: {functions} may ask for the "
     "time, and what goes by that (a folder of the day, a key) is the same in a recovery that comes soon. Take the time "
-    "from the rows, or from what the first attempt has left."
+    "from the rows, or from what the first attempt has left. Nor, but for real kills, one that is done again within "
+    "seconds, where what was begun a moment ago is left alone: crash states wait for their turn."
+)
+BY_NUMBERS = (
+    "What goes by the number of a file (`st_ino`), or by one that Spark counts (stages, tasks), in crash states: "
+    "{functions} may. Files that were put back have other numbers, and a session in which one attempt follows the "
+    "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line and its "
@@ -130,17 +137,24 @@ def note_data_sources(state: CampaignState, query: Query) -> None:
 def note_clock(state: CampaignState, query: Query) -> None:
     """No recovery waits for the next day."""
     if functions := functions_that_ask_the_time(query):
-        rest = len(functions) - MOST_NAMED
-        named = ", ".join(functions[:MOST_NAMED]) + (f" and {counted(rest, 'more function')}" if rest > 0 else "")
-        state.not_covered.append(BY_THE_CLOCK.format(functions=named))
+        state.not_covered.append(BY_THE_CLOCK.format(functions=_some(functions, "more function")))
+
+
+def note_numbers(state: CampaignState, query: Query) -> None:
+    """What a crash state has not as a death leaves it, and nobody can give it."""
+    if functions := functions_that_go_by_numbers(query):
+        state.not_covered.append(BY_NUMBERS.format(functions=_some(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:
     """What a package does without Python is seen in the run's folders alone, and elsewhere in part."""
     if packages := packages_in_c(query):
-        rest = len(packages) - MOST_NAMED
-        named = ", ".join(packages[:MOST_NAMED]) + (f" and {counted(rest, 'more package')}" if rest > 0 else "")
-        state.not_covered.append(IN_C.format(packages=named))
+        state.not_covered.append(IN_C.format(packages=_some(packages, "more package")))
+
+
+def _some(names: Sequence[str], more: str) -> str:
+    rest = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {counted(rest, more)}" if rest > 0 else "")
 
 
 def note_messages(state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], profile: Profile) -> Profile:

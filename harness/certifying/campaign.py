@@ -62,6 +62,7 @@ from .blind_spots import (
     note_code_in_c,
     note_data_sources,
     note_messages,
+    note_numbers,
     note_one_task,
     note_unpassed_hooks,
     note_unpassed_points,
@@ -382,6 +383,7 @@ class _Campaign:
                 note_watched(state, attempts)
                 note_clock(state, query)
                 note_code_in_c(state, query)
+                note_numbers(state, query)
                 note_one_task(state, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)

@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy
 import pytest
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 
 from profiles import both_sides, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.blind_spots import (
     BESIDE,
+    BY_NUMBERS,
     IN_C,
     ONE_TASK,
     note_code_in_c,
     note_data_sources,
+    note_numbers,
     note_one_task,
 )
 from streamproof.harness.certifying.budget import Budget
@@ -117,3 +120,27 @@ def test_packages_with_code_in_c_are_named_since_nobody_tells_what_they_do(
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
     note_code_in_c(state, foreach_batch(function, read=as_it_comes))
     assert state.not_covered == ([IN_C.format(packages=packages)] if packages else [])
+
+
+def knows_a_file_by_its_number(frame: Any, batch: int, folders: Any) -> None:
+    (folders.sink / str((folders.sink / "rows").stat().st_ino)).touch()
+
+
+def names_files_by_tasks(frame: Any, batch: int, folders: Any) -> None:
+    frame.foreach(lambda row: (folders.sink / f"{TaskContext.get().stageId()}").write_text(row.value))
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (writes_by_itself, ""),
+        (knows_a_file_by_its_number, f"{__name__}.knows_a_file_by_its_number"),
+        (names_files_by_tasks, f"{__name__}.names_files_by_tasks.<locals>.<lambda>"),
+    ],
+)
+def test_who_goes_by_a_number_that_a_crash_state_has_otherwise_is_named(
+    tmp_path: Path, function: Callable[..., None], named: str
+) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    note_numbers(state, foreach_batch(function, read=as_it_comes))
+    assert state.not_covered == ([BY_NUMBERS.format(functions=named)] if named else [])

@@ -1,0 +1,25 @@
+"""Which of the user's functions go by numbers that a crash state does not have as a death leaves them, as far as their
+code says so by names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .names import name_in
+from .own_lines import codes_in, own_functions
+
+if TYPE_CHECKING:
+    from ...contracts.query import Query
+
+_OF_FILES: Final = frozenset({"st_ino", "inode"})
+"""Files that were put back have other inodes."""
+_OF_SPARK: Final = frozenset({"taskAttemptId", "stageId", "getActiveJobsIds", "getActiveStageIds"})
+"""A session in which one attempt follows the other goes on to count, and a driver that is started again begins anew."""
+
+
+def functions_that_go_by_numbers(query: Query) -> tuple[str, ...]:
+    """Their names (`sinks.write`), in order."""
+    codes = ((function, code) for function in own_functions(query) for code in codes_in(function.__code__))
+    wanted = _OF_FILES | _OF_SPARK
+    found = {name_in(function.__module__ or "?", code) for function, code in codes if wanted & {*code.co_names}}
+    return tuple(sorted(found))
