@@ -206,7 +206,7 @@ class Effects:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in (STARTED, SUBMITTED):
             if self.active:
-                self._handed_over.hear(event, arguments, sys._getframe(1))
+                self._handed_over.hear(event, arguments, sys._getframe(1).f_back)
             return
         if event == _FORGOTTEN and self._started is not None:
             (number,) = arguments

@@ -3,16 +3,18 @@ the thread, by which one would know whose work it does."""
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing.pool
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from dataclasses import dataclass
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
+from types import BuiltinFunctionType, CodeType, CoroutineType, FrameType, FunctionType
 from typing import Any, Final
 
-from .names import builtin_call_of, called_of, module_of, place_of
+from .names import builtin_call_of, call_of, called_of, module_of, place_of
 from .standing_in import tell_of
 from .whose import OURS
 
@@ -44,10 +46,13 @@ class HandedOver:
         self._lock = threading.Lock()
 
     def hear(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
-        """A thread of a pool begins for whoever comes first: what it is given is told of by itself."""
+        """`frame` is that of the caller. A thread of a pool begins for whoever comes first: what it is given is told of
+        by itself."""
         if event == SUBMITTED:
-            future, _, given, *_ = arguments
-            self._note(given, future.done, frame)
+            promised, *given, named = arguments
+            works = [one for one in (*given, *named.values()) if callable(one) or isinstance(one, CoroutineType)]
+            if works:
+                self._note(works[0], getattr(promised, "ready", None) or promised.done, frame)
             return
         thread = arguments[0]
         given = getattr(thread, "function", None) or getattr(thread, "_target", None) or thread.run
@@ -76,6 +81,11 @@ class HandedOver:
         if isinstance(function, FunctionType):
             module = function.__module__ or "?"
             return None if self._is_theirs(module, function.__code__) else called_of(module, function.__code__)
+        if isinstance(given, CoroutineType):
+            begun: FrameType | None = given.cr_frame
+            if begun is None or self._is_theirs(module_of(begun), begun.f_code):
+                return None
+            return call_of(begun)
         if isinstance(given, BuiltinFunctionType):
             return builtin_call_of(given)
         kind = given if isinstance(given, type) else type(given)
@@ -108,6 +118,9 @@ def _is_on_the_way(module: str) -> bool:
 
 
 def tell_of_handing_over() -> None:
-    """Python says nothing of what a pool of threads is given, nor, before 3.12, of threads that begin."""
+    """Python says nothing of what a pool of threads or a loop is given, nor, before 3.12, of threads that begin."""
     tell_of(threading.Thread, "start", STARTED)
     tell_of(ThreadPoolExecutor, "submit", SUBMITTED, once_done=True)
+    for name in ("apply_async", "map_async"):
+        tell_of(multiprocessing.pool.Pool, name, SUBMITTED, once_done=True)
+    tell_of(asyncio, "run_coroutine_threadsafe", SUBMITTED, once_done=True)

@@ -222,6 +222,14 @@ def maps(frame, batch, folder, pool, file):
     pool.map(type(file).read_bytes, [file])
 
 
+def applies(frame, batch, folder, pool, file):
+    multiprocessing.pool.ThreadPool(1).apply_async(file.read_bytes)
+
+
+def leaves_to_a_loop(frame, batch, folder, pool, file):
+    asyncio.run_coroutine_threadsafe(asyncio.to_thread(file.read_bytes), pool.loop)
+
+
 def begins(frame, batch, folder, pool, file):
     threading.Thread(target=file.read_bytes, daemon=True).start()
 
@@ -275,6 +283,7 @@ async def store_later(folder):
 
 
 import mmap
+import multiprocessing.pool
 
 
 def stores_in_a_map(frame, batch, folder):
@@ -309,6 +318,19 @@ def sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     yield importlib.import_module("their_sink")
     for name in ("their_sink", "helper"):
         sys.modules.pop(name, None)
+
+
+@contextmanager
+def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """In a thread that is nobody's."""
+    loop = asyncio.new_event_loop()
+    runs = threading.Thread(target=loop.run_forever)
+    runs.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        runs.join(30)
 
 
 def whose(sink: ModuleType) -> Whose:
@@ -733,6 +755,8 @@ class TestLines:
         [
             ("submits", {("thread", "pathlib.Path.read_bytes")}),
             ("maps", {("thread", "pathlib.Path.read_bytes")}),
+            ("applies", {("thread", "pathlib.Path.read_bytes")}),
+            ("leaves_to_a_loop", {("thread", "asyncio.threads.to_thread")}),
             ("begins", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_in_sparks_way", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_in_sparks_way", {("thread", "their_sink.store_when_told")}),
@@ -751,7 +775,7 @@ class TestLines:
         # Who reads a pipe waits for somebody who writes to it.
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(1) as pool, running_loop() as pool.loop:  # type: ignore[attr-defined]
             with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
                 as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
             if named:
