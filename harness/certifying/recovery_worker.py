@@ -64,7 +64,7 @@ from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers, works_for_driver
-from .seen_outside import of_any_run, written_elsewhere
+from .seen_outside import linked_elsewhere, of_any_run, written_elsewhere
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
 
@@ -595,6 +595,7 @@ class RecoveryWorker:
             batch = self._batch
         self._batch = batch
         if held.point is Point.FILE:
+            self._note_link(attempt, rest)
             rest = self._files.name(batch, rest, held.side)
         actor = held.actor or (TASK if _in_task(held) else DRIVER)
         address = Address(actor, attempt.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
@@ -602,6 +603,11 @@ class RecoveryWorker:
             return self._permit(attempt, address)
         await self._pass(attempt, address, held.text)
         return None
+
+    def _note_link(self, attempt: Attempt, said: str) -> None:
+        noted = linked_elsewhere(said, self._checkpoint.parent, self.folders.checkpoint.parent)
+        if noted is not None:
+            attempt.noted.append(of_any_run(noted, self.folders.label))
 
     def _permit(self, attempt: Attempt, address: Address) -> bytes | None:
         """REFUSE: it is not to be done."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ..contracts.query import EFFECTS, Query
+from ..crash_points.files.operations import OperationKind
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
+from ..crash_points.inside_python.watching import outside
 from .attempts import Attempt
 from .conclusion import Uncut
 
 _SHARED: Final = frozenset({"file", "connection"})
 IN_SPARK: Final = "Spark's JVM"
 """Where it is done, in place of a line of the user's code."""
+A_LINK: Final = "a link in the run's folders"
+"""The same."""
 
 
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
@@ -85,6 +91,23 @@ def _without_login(url: str) -> str:
     place = re.split(r"[?;]", url, maxsplit=1)[0]
     before, login, place_itself = place.rpartition("@")
     return f"{':'.join(before.split(':')[:2])}:…@{place_itself}" if login else place
+
+
+def linked_elsewhere(said: str, below: Path, mount: Path) -> Noted | None:
+    """Of an operation as the file layer says it, which serves the files of `below` at `mount`: a link that leads out of
+    there. What is written by that name, nobody holds: the file layer is not asked, and for Spark's JVM it is inside."""
+    kind, _, path = said.partition(" ")
+    if kind != OperationKind.SYMLINK:
+        return None
+    try:
+        text = os.readlink(below / path)
+    except OSError:
+        # It has gone since, or its name is none that can be said.
+        return None
+    target = os.path.normpath(mount / os.path.dirname(path) / text)
+    if not outside((str(mount),), target):
+        return None
+    return Noted((OutsideEffect("file", shortened(target)[:LONGEST], A_LINK),))
 
 
 def unannounced_of(attempts: Sequence[Attempt]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,14 @@ from certified import unsealed
 from profiles import FIVE, attempt_of
 from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
-from streamproof.harness.certifying.seen_outside import of_any_run, unannounced_of, uncut_of, written_elsewhere
+from streamproof.harness.certifying.seen_outside import (
+    A_LINK,
+    linked_elsewhere,
+    of_any_run,
+    unannounced_of,
+    uncut_of,
+    written_elsewhere,
+)
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -54,6 +62,21 @@ def test_a_file_that_is_there_for_a_while_counts_where_another_attempt_calls_it_
     attempts = [noting(Noted((draft, drawn))), noting(Noted((replace_times(draft, 2), draft))), noting()]
     assert [one.name for one in uncut_of(query(), attempts)] == ["file /var/tmp/x"]
     assert uncut_of(query(), attempts[:1]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [("/data/lake", "/data/lake"), ("../../lake", "/mnt/lake"), ("../sink/rows", ""), ("/mnt/run/sink/rows", "")],
+)
+def test_a_link_that_leads_out_of_the_runs_folders_is_an_effect_since_nobody_sees_what_is_written_there(
+    tmp_path: Path, text: str, target: str
+) -> None:
+    (tmp_path / "sink").mkdir()
+    (tmp_path / "sink" / "way").symlink_to(text)
+    found = linked_elsewhere("symlink sink/way", tmp_path, Path("/mnt/run"))
+    assert found == (Noted((OutsideEffect("file", target, A_LINK),)) if target else None)
+    assert linked_elsewhere("symlink sink/gone", tmp_path, Path("/mnt/run")) is None
+    assert linked_elsewhere("create sink/way", tmp_path, Path("/mnt/run")) is None
 
 
 def test_a_process_that_was_not_waited_for_is_said_to_be_one() -> None:
