@@ -30,11 +30,13 @@ def tell_of(owner: type | ModuleType, name: str, event: str, *, once_done: bool 
 
 
 def _posing_as(meant: Any, told: Any) -> Any:
-    """By the names of its code and its module: a crash point at a call is called by these, in every process."""
+    """By the names of its code, its file and its module: whose it is goes by these, and so does what a crash point at a
+    call is called, in every process."""
     known = getattr(meant, "__code__", None)
-    called = meant.__qualname__ if known is None else known.co_qualname
-    code = told.__code__.replace(co_name=meant.__name__, co_qualname=called)
-    space = getattr(meant, "__globals__", None) or {"__name__": _PUBLIC.get(meant.__module__, meant.__module__)}
+    module = _PUBLIC.get(meant.__module__, meant.__module__)
+    called, file = (meant.__qualname__, f"<{module}>") if known is None else (known.co_qualname, known.co_filename)
+    code = told.__code__.replace(co_name=meant.__name__, co_qualname=called, co_filename=file)
+    space = getattr(meant, "__globals__", None) or {"__name__": module}
     return wraps(meant)(FunctionType(code, space, meant.__name__, None, told.__closure__))
 
 

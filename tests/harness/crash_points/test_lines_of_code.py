@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import json
 import logging
+import multiprocessing.pool
 import os
 import socket
 import sqlite3
@@ -807,6 +808,11 @@ class TestLines:
         ):
             as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=tmp_path / "rows"), 0)
         assert [key.partition(" calls ")[2] for key in said.keys if called in key] == [f"{called}#1"] * 2
+        # Where streamproof lies in a folder of the user's, as a clone does, what tells is no code of theirs.
+        everything = Whose((), (str(Path(tracing.__file__).parents[3]),))
+        told = (threading.Thread.start, ThreadPoolExecutor.submit, os.mkfifo, multiprocessing.pool.Pool.apply_async)
+        files = [(one.__module__, one.__code__.co_filename) for one in told]  # type: ignore[attr-defined]
+        assert [everything.owns(*one) for one in files] == [False] * len(told)
 
     def test_a_thread_that_it_has_waited_for_is_none(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
