@@ -45,6 +45,8 @@ class Mounted:
 
     def be_quiet(self) -> None: ...
 
+    def put_back(self, touched: object = ()) -> None: ...
+
 
 OPERATIONS = (
     Operation(OperationKind.MKDIR, "sink"),
