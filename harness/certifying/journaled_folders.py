@@ -127,9 +127,9 @@ class JournaledFolders:
 
     def restore(self, state: CrashState) -> None:
         tree = self._tree_of(state)
-        self._empty()
-        tree.write_to(self._mounted.below)
-        self._mounted.put_back(tree.times_in(self._mounted.below))
+        with self._mounted.changing_below(lambda: tree.times_in(self._mounted.below)):
+            self._empty()
+            tree.write_to(self._mounted.below)
         self._tree = tree
 
     def losses(self, state: CrashState, power: PowerLoss) -> list[CrashState]:
@@ -162,8 +162,8 @@ class JournaledFolders:
 
     def clear(self) -> None:
         """As before the first run."""
-        self._empty()
-        self._mounted.put_back()
+        with self._mounted.changing_below():
+            self._empty()
         self._tree = Tree()
 
     def _empty(self) -> None:

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from .mounts import MOUNTED, mount_name, unmount
 from .operations import LOOKS, OperationKind, read_operations
 from .orders import Obeyed, ServingPlan, StandingOrder
 
+Touched = tuple[tuple[int, int, int], ...]
 FUSE_DEVICE = Path("/dev/fuse")
 READY_SECONDS = 30.0
 END_SECONDS = 10.0
@@ -49,7 +51,7 @@ class MountedFolder:
         self._plan = home / "plan.json"
         self._name = mount_name(run)
         self._environment = dict(environment)
-        self._touched: tuple[tuple[int, int, int], ...] = ()
+        self._touched: Touched = ()
         """What `StandingOrder` says of it."""
         self._log = log
         self._speaking = threading.Lock()
@@ -114,10 +116,14 @@ class MountedFolder:
         """From now on, journal what is looked at alone. Raises ProcessDied."""
         self._obey(StandingOrder())
 
-    def put_back(self, touched: tuple[tuple[int, int, int], ...] = ()) -> None:
-        """What lies below was changed without the kernel's knowing: returns when that remembers nothing of before.
-        `touched` is what `StandingOrder` says of it, from now on. Raises ProcessDied."""
-        self._touched = touched
+    @contextmanager
+    def changing_below(self, touched: Callable[[], Touched] = tuple) -> Iterator[None]:
+        """What lies below is changed within, without the kernel's knowing, which remembers nothing meanwhile: by names
+        that are not there any more, libfuse would wait for itself. `touched` is asked for what `StandingOrder` says of
+        it, once that is done. Raises ProcessDied."""
+        self._obey(StandingOrder(remembers=False))
+        yield
+        self._touched = touched()
         self.be_quiet()
 
     def refused(self) -> int:

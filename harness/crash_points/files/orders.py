@@ -34,6 +34,9 @@ class StandingOrder(msgspec.Struct, frozen=True):
     """Whether each operation is told before it is done, too, so that it can be refused."""
     others_live: bool = False
     """Whether others act on when the caller of an operation is killed."""
+    remembers: bool = True
+    """Whether the kernel may remember for a moment what it was told; of what came before the order, it has forgotten
+    all once that is answered."""
     as_before: bool = False
     """The order that is in force stays so; the rest of this one means nothing."""
 

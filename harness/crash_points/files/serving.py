@@ -204,6 +204,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """By inode, when it was touched last, as the disk below says it and as it was."""
         self._kernel: Any = None
         """libfuse's settings, by which the kernel remembers."""
+        self._remembers = False
         self._told = 0.0
         """When the kernel was last told what it remembers, on the monotonic clock."""
 
@@ -211,9 +212,11 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             if not order.as_before:
                 self._begin_anew(order)
-                # The folders may be others by now, and who looks at them is to be seen.
+                # Who looks at something is to be seen from now on.
+                self._let_remember(0.0)
                 self._be_forgotten()
-                self._let_remember(REMEMBERED_SECONDS)
+                if order.remembers:
+                    self._let_remember(REMEMBERED_SECONDS)
             return Obeyed(self._refused)
 
     def _begin_anew(self, order: StandingOrder) -> None:
@@ -229,6 +232,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._created.clear()
 
     def _let_remember(self, seconds: float) -> None:
+        self._remembers = seconds > 0
         if self._kernel is not None:
             self._kernel.attr_timeout = self._kernel.entry_timeout = self._kernel.negative_timeout = seconds
 
@@ -432,13 +436,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                     self._permit(OperationKind.UNLINK, old)
                 elif not removed:
                     self._permit(OperationKind.RENAME, old, other=new[1:])
+                if hidden and os.path.samefile(self._at(hidden), self._at(old)):
+                    # Of two names of one file, both stay.
+                    self._bring_back(hidden, new)
+                    return 0
                 os.rename(self._at(old), self._at(new))
             except OSError:
                 if hidden:
                     self._bring_back(hidden, new)
-                    # To the kernel the name is still that of a file which libfuse has hidden.
-                    self._let_remember(0.0)
-                    self._be_forgotten()
                 raise
             if removed:
                 self._rename_handles(old, "")
@@ -452,7 +457,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def _bring_back(self, hidden: str, name: str) -> None:
-        """A file that was to be replaced keeps its name. libfuse removes the other one once nobody has it open."""
+        """A file that was to be replaced keeps its name. libfuse removes the other one once nobody has it open. To the
+        kernel the name is still that of what libfuse has hidden."""
+        self._let_remember(0.0)
+        self._be_forgotten()
         file = os.stat(self._at(hidden)).st_ino
         os.link(self._at(hidden), self._at(name))
         for handle in self._handles.values():
@@ -679,7 +687,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         try:
             return self._about(path, fh)
         finally:
-            self._told = time.monotonic()
+            if self._remembers:
+                self._told = time.monotonic()
 
     def _about(self, path: str | None, fh: int | None) -> dict[str, int]:
         if fh and fh in self._handles:
@@ -755,7 +764,6 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if config is None:
             return
         self._kernel = config
-        # Folders below are put back without the kernel's knowing: it must remember nothing of them for long.
         self._let_remember(REMEMBERED_SECONDS)
         # What is done through a handle is done by the handle.
         config.nullpath_ok = config.use_ino = 1

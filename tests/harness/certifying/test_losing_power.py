@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +47,9 @@ class Mounted:
 
     def be_quiet(self) -> None: ...
 
-    def put_back(self, touched: object = ()) -> None: ...
+    @contextmanager
+    def changing_below(self, touched: object = None) -> Iterator[None]:
+        yield
 
 
 OPERATIONS = (

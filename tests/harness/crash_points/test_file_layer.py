@@ -39,7 +39,7 @@ from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
 
-RUN = "tests-of-files"
+RUN = f"tests-of-files-{os.getpid()}"
 
 
 @pytest.fixture
@@ -256,8 +256,8 @@ class TestJournal:
     def test_gives_what_the_folder_holds_whatever_was_done_to_it(
         self, mounted: MountedFolder, steps: list[tuple[str, str, object]]
     ) -> None:
-        for path in mounted.below.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in mounted.mount.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         begin = mounted.position
         held: list[int] = []
         (mounted.mount / "d").mkdir()
@@ -307,6 +307,17 @@ class TestJournal:
             assert reader.read() == "old"
         assert controller.heard[-1] == "rename b > a"
         assert [heard for heard in controller.heard if "unlink" in heard] == []
+
+    def test_leaves_both_names_of_one_file_where_one_is_to_replace_the_other(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        one, other = mounted.mount / "one", mounted.mount / "other"
+        with one.open("w") as rows:
+            os.link(one, other)
+            one.rename(other)
+            rows.write("kept")
+        assert (one.read_text(), other.read_text()) == ("kept", "kept")
+        assert told(journalled(mounted)) == {"one": b"kept", "other": b"kept"}
 
     def test_has_two_folders_that_are_exchanged_as_one_step(
         self, mounted: MountedFolder, controller: Controller
