@@ -13,6 +13,7 @@ from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, swi
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
+from streamproof.harness.install import spark_choice
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside
 from streamproof.harness.upgrading.record import write_upgrade
@@ -69,6 +70,8 @@ def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
     came = record(switched(CONTINUES, committed=-1))
     monkeypatch.setattr(Registry, "upgrades", {pair.name: pair for pair in PAIRS})
     monkeypatch.setattr(upgrading, "upgrade", lambda request, folder, progress: (tmp_path, came))
+    # Whether such an environment is on this machine is no matter.
+    monkeypatch.setattr(spark_choice, "chosen_version", lambda wanted="": wanted or "4.3.0")
 
     run_command_line(["upgrade", "aggregate-replaced", *sparks])
     shown = " ".join(capsys.readouterr().out.split())
