@@ -213,8 +213,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if not order.as_before:
                 self._begin_anew(order)
                 # Who looks at something is to be seen from now on.
-                self._let_remember(0.0)
-                self._be_forgotten()
+                self._forget()
                 if order.remembers:
                     self._let_remember(REMEMBERED_SECONDS)
             return Obeyed(self._refused)
@@ -236,8 +235,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if self._kernel is not None:
             self._kernel.attr_timeout = self._kernel.entry_timeout = self._kernel.negative_timeout = seconds
 
-    def _be_forgotten(self) -> None:
-        """Returns when the kernel remembers nothing that it was told until now. Nobody can ask it whether it does."""
+    def _forget(self) -> None:
+        """From now on the kernel remembers nothing. Returns when that is so of what it was told until now; nobody can
+        ask it."""
+        self._let_remember(0.0)
         while (left := self._told + FORGOTTEN_SECONDS - time.monotonic()) > 0:
             time.sleep(left)
 
@@ -459,8 +460,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
     def _bring_back(self, hidden: str, name: str) -> None:
         """A file that was to be replaced keeps its name. libfuse removes the other one once nobody has it open. To the
         kernel the name is still that of what libfuse has hidden."""
-        self._let_remember(0.0)
-        self._be_forgotten()
+        self._forget()
         file = os.stat(self._at(hidden)).st_ino
         os.link(self._at(hidden), self._at(name))
         for handle in self._handles.values():
@@ -484,8 +484,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._permit(OperationKind.LINK, target, other=source[1:])
             # To the kernel they are two files: what is done by one name changes nothing that it knows of the other.
-            self._let_remember(0.0)
-            self._be_forgotten()
+            self._forget()
             os.link(self._at(source), self._at(target))
             self._change(OperationKind.LINK, target, other=source[1:])
             return 0

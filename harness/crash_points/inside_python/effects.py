@@ -103,7 +103,8 @@ class Effects:
 
     def install(self) -> None:
         sys.addaudithook(self._hear)
-        _tell_of_spawning()
+        # Processes that `multiprocessing` starts afresh, without a fork.
+        tell_of(multiprocessing.util, "spawnv_passfds", _SPAWNED)
         _tell_of_forgetting()
         tell_of_handing_over()
         for name in ("mkfifo", "mknod"):
@@ -347,22 +348,8 @@ def _signs_of(path: str) -> object:
     return about.st_ino, about.st_size, about.st_mtime_ns
 
 
-def _tell_of_spawning() -> None:
-    """Python says nothing of the processes that its own `multiprocessing` starts afresh, without a fork."""
-    spawn = multiprocessing.util.spawnv_passfds
-    if hasattr(spawn, "__wrapped__"):
-        return
-
-    @wraps(spawn)
-    def told(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
-        sys.audit(_SPAWNED, path)
-        return spawn(path, args, passfds)
-
-    multiprocessing.util.spawnv_passfds = told
-
-
 def _tell_of_forgetting() -> None:
-    """Nor of those whose object goes before anybody has waited for them, but by a warning."""
+    """Python says nothing of the processes whose object goes before anybody has waited for them, but by a warning."""
     forget = subprocess.Popen.__del__
     if hasattr(forget, "__wrapped__"):
         return
