@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -52,6 +53,15 @@ def test_is_one_query_on_each_of_its_releases_that_can_be_handed_to_a_driver(bug
         assert scenario.claimed == (bug.claim,)
         assert bug.make(release).spark == release.spark
         pickle.dumps(scenario.subject)
+
+
+def test_one_that_needs_a_server_reaches_it_where_it_listens() -> None:
+    served = [bug for bug in BUGS if bug.server]
+    assert served
+    for bug in served:
+        query = bug.make(replace(bug.affected, server="127.0.0.1:4"))
+        assert [store.address for store in query.stores] == ["127.0.0.1:4"]
+        assert [store.address for store in bug.make(bug.affected).stores] == ["127.0.0.1:9092"]
 
 
 def test_one_that_is_not_known_is_refused_with_those_that_are() -> None:

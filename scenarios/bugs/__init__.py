@@ -17,6 +17,7 @@ from . import (
     first_entry,
     iceberg_file_names,
     iceberg_first_offset,
+    kafka_partitions,
     paimon_batch_ids,
     random_job_ids,
     retried_stage,
@@ -33,6 +34,7 @@ BUGS: Final[tuple[RealBug, ...]] = (
     async_progress.BUG,
     changelog_versions.BUG,
     first_entry.BUG,
+    kafka_partitions.BUG,
     iceberg_first_offset.BUG,
     paimon_batch_ids.BUG,
 )

@@ -23,6 +23,8 @@ class Release:
     """Of what has the bug, or has it no more, with its number."""
     spark: str
     packages: tuple[str, ...] = ()
+    server: str = ""
+    """Where the server listens that its query needs, `host:port`, if that is known."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class RealBug:
     """As what it shows itself on the affected release. None: there the query fails without any fault."""
     claim: Guarantee = exactly_once()
     deadline: Duration = seconds(600)
+    server: str = ""
+    """What has to listen somewhere."""
 
     def scenario(self, release: Release) -> Scenario:
         """The schedule on that release. Raises what making its query raises."""

@@ -14,13 +14,15 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kafka_broker import kafka_broker
 from streamproof.harness.certifying.budget import MINUTES, Budget
 from streamproof.harness.certifying.campaign import certify
 from streamproof.harness.contracts.registry import Named, Registry
@@ -181,13 +183,25 @@ def ran(bug: RealBug, side: str, folder: Path) -> Finished:
     """Its schedule on one of its releases, again where the fault did not strike as it was to."""
     release = release_of(bug, side)
     assert release is not None
-    for _ in range(TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        named = Named(bug.name, bug.what, "", bug.scenario(release))
-        finished = run_named(named, EmbeddedCluster(), Registry(), seed=1, folder=folder)
-        if not any(one.bite.why_not for one in finished.history.struck()):
-            break
+    with served(bug, release) as release:
+        for _ in range(TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            named = Named(bug.name, bug.what, "", bug.scenario(release))
+            finished = run_named(named, EmbeddedCluster(), Registry(), seed=1, folder=folder)
+            if not any(one.bite.why_not for one in finished.history.struck()):
+                break
     return finished
+
+
+@contextmanager
+def served(bug: RealBug, release: Release) -> Iterator[Release]:
+    """With the place of the server that it needs, which is there meanwhile. Raises MissingTool where it cannot be
+    fetched."""
+    if not bug.server:
+        yield release
+        return
+    with kafka_broker() as port:
+        yield replace(release, server=f"127.0.0.1:{port}")
 
 
 def hunted(bug: RealBug, asked: argparse.Namespace) -> Hunted:
@@ -195,15 +209,16 @@ def hunted(bug: RealBug, asked: argparse.Namespace) -> Hunted:
     folder = asked.folder / f"{bug.name}-hunted"
     shutil.rmtree(folder, ignore_errors=True)
     began = time.monotonic()
-    certificate = certify(
-        bug.make(bug.affected),
-        (bug.claim,),
-        workload=bug.workload,
-        cluster=EmbeddedCluster(),
-        registry=Registry(),
-        budget=Budget(minutes=asked.minutes),
-        folder=folder,
-    ).certificate
+    with served(bug, bug.affected) as release:
+        certificate = certify(
+            bug.make(release),
+            (bug.claim,),
+            workload=bug.workload,
+            cluster=EmbeddedCluster(),
+            registry=Registry(),
+            budget=Budget(minutes=asked.minutes),
+            folder=folder,
+        ).certificate
     shown = certificate.counterexample
     return Hunted(
         bug.affected.name,
