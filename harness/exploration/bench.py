@@ -29,7 +29,7 @@ from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from ..recording.recorder import MemoryRecorder
 from ..recording.records import Delivered, Taken
 from ..running.determinism import EVENTS
-from ..running.judgement import judge_claims
+from ..running.judgement import goes_beyond, judge_claims
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
@@ -78,6 +78,8 @@ class Outcome:
     """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody, or one too many."""
     at_work: tuple[Activity, ...] = ()
     """What of the subject was at work."""
+    cut: bool = False
+    """Whether the run was left when its last fault had struck, since it goes beyond what is claimed from there on."""
     alike: tuple[str, ...] = ()
     """Other addresses than that at which it struck, of which the same would have come."""
     exercised_new: frozenset[int] = frozenset()
@@ -370,6 +372,13 @@ class Bench:
         """What a run has come to."""
         return self._outcome(history, self.judge(history), self.subject.at_work(history))
 
+    def outcome_beyond(self, history: History) -> Outcome | None:
+        """What a run that was left where it is comes to, if it goes beyond all that is claimed; else None."""
+        oracles = self.registry.oracles
+        if not goes_beyond(self.subject, history, self.claims, oracles, virtual_time=True):
+            return None
+        return Outcome(Status.UNKNOWN, _struck(history), reason=BEYOND, cut=True)
+
     @cached_property
     def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:
         """The addresses of the run without failures, those together that leave the same world behind."""
@@ -424,7 +433,7 @@ class Bench:
         self._trunk, self.whole_runs = None, why
 
     def _outcome(self, history: History, verdicts: Sequence[Verdict], at_work: tuple[Activity, ...]) -> Outcome:
-        struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
+        struck = _struck(history)
         kind = kind_of(verdicts)
         if kind is not None:
             return Outcome(Status.VIOLATED, struck, kind, at_work=at_work)
@@ -446,6 +455,10 @@ def under(trial: Trial) -> Iterator[None]:
         yield
     except UsersCodeFailed as error:
         raise failed_under(trial.schedule, trial.seed, error) from error
+
+
+def _struck(history: History) -> tuple[str, ...]:
+    return tuple(entry.address for entry in history.struck() if entry.address is not None)
 
 
 def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:

@@ -103,6 +103,17 @@ class Trunk:
         self._world.control(self._controller)
         return self._ended()
 
+    def struck_under(self, before: TracedRun, fault: Fault, where: Reached) -> History:
+        """What the run has left behind so far where one more fault has just struck it.
+
+        Raises UsersCodeFailed when the user's code does.
+        """
+        self._go_to(before, fault, where)
+        self._controller.watching = False
+        self._world.control(self._controller)
+        self._world.run_to(where.step)
+        return self._recorder.history()
+
     def drawn(
         self, known: Schedule, ahead: Sequence[FaultAhead], can_be_spared: Callable[[History], bool]
     ) -> DrawnRun | None:

@@ -43,6 +43,8 @@ class CrashStatement:
     violated: int
     beyond: int
     """UNKNOWN, as more fails at once than the claims tolerate."""
+    run_on: int
+    """Of these, how many were run on to their end; the others were left where the last crash had struck."""
     harmless: int
     """UNKNOWN, as a fault harmed nobody: all input was processed, or its target ran nowhere."""
     unknown: int
@@ -74,6 +76,7 @@ def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> Crash
         one.statuses[Status.HOLDS],
         one.statuses[Status.VIOLATED],
         beyond,
+        beyond - one.cut,
         unknown - one.essential - beyond,
         one.essential,
         said_never(unexercised(bench.rests_on, findings.exercised)),
@@ -115,7 +118,8 @@ def _outcome(bench: Bench, made: CrashStatement) -> str:
         said = f"{claims} holds"
     else:
         said = "no violation so far"
-    aside = [f"{made.beyond:,} go beyond what is claimed"] if made.beyond else []
+    on = f" (of these, {made.run_on:,} were run on to their end)" if made.run_on < made.beyond else ""
+    aside = [f"{made.beyond:,} go beyond what is claimed{on}"] if made.beyond else []
     aside += [f"{made.harmless:,} harmed nobody"] if made.harmless else []
     return "; ".join([said, *aside])
 

@@ -34,6 +34,8 @@ SUCCESSIVE_UP_TO = 30
 JudgedTrial = tuple[Trial, Outcome]
 
 _PARTS = 32
+RUN_ON: Final = 1 / 16
+"""Of the successions that go beyond the claims with their last crash, so many are run on to their end."""
 WITHIN = 0.85
 """How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
 LIKELY = 0.85
@@ -105,7 +107,11 @@ class EverySingle:
 class Successive:
     """So many crashes, one after the other: the first at every address of the run without failures, each further one
     at every address that is passed once those before have struck, all without those that leave the same world behind
-    (see `classes`)."""
+    (see `classes`).
+
+    What goes beyond the claims from its last crash on says nothing more of them. Of such runs so many, drawn at random,
+    are run on to their end all the same, to see whether the user's code fails there (`RUN_ON`); the others are left
+    where that crash has struck."""
 
     faults: int = 2
 
@@ -153,7 +159,7 @@ class Successive:
         found = (
             by_themselves(bench, self.trials(bench, piece))
             if trunk is None
-            else self._depth_first(bench, trunk, trunk.calm, where, part)
+            else self._depth_first(bench, trunk, trunk.calm, where, part, _chosen(bench, piece))
         )
         if self.faults > 1:
             return found
@@ -161,23 +167,44 @@ class Successive:
         return ((trial, replace(outcome, alike=stood_for)) for trial, outcome in found)
 
     def _depth_first(
-        self, bench: Bench, trunk: Trunk, before: TracedRun, where: Reached, part: int
+        self, bench: Bench, trunk: Trunk, before: TracedRun, where: Reached, part: int, chosen: Random | None
     ) -> Iterator[JudgedTrial]:
         fault = fault_at(where)
         schedule = (*before.schedule, fault)
         if len(schedule) == self.faults:
-            yield _branched(bench, trunk, before, fault, where)
+            may_be_left = bool(before.schedule) and chosen is not None and chosen.random() >= RUN_ON
+            yield _branched(bench, trunk, before, fault, where, may_be_left)
             return
         with under(Trial(schedule, bench.seed)):
             passed = trunk.under(before, fault, where)
+        if chosen is not None and _shows_something(bench.outcome(passed.history)):
+            # What shows before the next crash shows with it, too.
+            chosen = None
         for there in self._share(distinct(passed.reached), schedule, part):
-            yield from self._depth_first(bench, trunk, passed, there, part)
+            yield from self._depth_first(bench, trunk, passed, there, part, chosen)
 
 
-def _branched(bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where: Reached) -> JudgedTrial:
-    """One schedule, run on from where it differs."""
+def _chosen(bench: Bench, piece: int) -> Random | None:
+    """Draws which runs that go beyond the claims are run on to their end; None: all of them."""
+    return Random(f"{bench.seed}/{piece}") if bench.is_limited else None
+
+
+def _shows_something(outcome: Outcome) -> bool:
+    """Whether it tells anything against the subject."""
+    return outcome.status is Status.VIOLATED or outcome.essential
+
+
+def _branched(
+    bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where: Reached, may_be_left: bool = False
+) -> JudgedTrial:
+    """One schedule, run on from where it differs; no further than to where it goes beyond the claims, if it may be left
+    there."""
     trial = Trial((*before.schedule, fault), bench.seed)
     with under(trial):
+        if may_be_left:
+            left = bench.outcome_beyond(trunk.struck_under(before, fault, where))
+            if left is not None:
+                return trial, left
         outcome = bench.outcome(trunk.end_under(before, fault, where))
     _require_same_as_whole(bench, trial, outcome)
     return trial, outcome

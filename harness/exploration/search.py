@@ -86,6 +86,8 @@ class Succession:
     """Why they are UNKNOWN."""
     essential: int = 0
     """UNKNOWN for another reason than their faults."""
+    cut: int = 0
+    """Left where their last crash had struck, since they go beyond what is claimed from there on."""
     essential_reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -104,6 +106,7 @@ class Succession:
     def add(self, outcome: Outcome) -> None:
         self.tried += 1
         self.stand_for += 1 + len(outcome.alike)
+        self.cut += outcome.cut
         self.statuses[outcome.status] += 1
         if outcome.status is Status.UNKNOWN:
             self.reasons[outcome.reason] += 1

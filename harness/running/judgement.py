@@ -272,18 +272,9 @@ class _Before:
 def _tolerated(
     subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before, oracles: Mapping[str, Oracle]
 ) -> Verdict:
-    name = verdict.guarantee.name
-    tolerances = [
-        c.tolerates for c in subject.claims if name == c.guarantee.name or name in implied(c.guarantee.name, oracles)
-    ]
-    if not tolerances:
+    passed = _passed(subject, case.history, verdict.guarantee, oracles, virtual_time=case.virtual_time)
+    if not passed:
         return verdict
-    peers_keep = subject.peers_keep_checkpoints
-    patience = PATIENCE_SIMULATED if case.virtual_time else PATIENCE
-    passed = {
-        tolerance: beyond(case.history, tolerance, subject.topology, peers_keep=peers_keep, patience=patience)
-        for tolerance in tolerances
-    }
     within = [tolerance for tolerance, one in passed.items() if one is None]
     if not within:
         latest = max((one for one in passed.values() if one is not None), key=lambda one: one.at)
@@ -293,6 +284,36 @@ def _tolerated(
     if not behind or verdict.status is Status.VIOLATED:
         return verdict
     return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)
+
+
+def goes_beyond(
+    subject: SchemeSubject,
+    history: History,
+    guarantees: Sequence[Guarantee],
+    oracles: Mapping[str, Oracle],
+    *,
+    virtual_time: bool,
+) -> bool:
+    """Whether a history that may go on goes beyond what each of these claims tolerates: whatever comes later, they are
+    judged by what had happened until then."""
+    passed = [_passed(subject, history, one, oracles, virtual_time=virtual_time) for one in guarantees]
+    return all(one and None not in one.values() for one in passed)
+
+
+def _passed(
+    subject: SchemeSubject, history: History, guarantee: Guarantee, oracles: Mapping[str, Oracle], *, virtual_time: bool
+) -> Mapping[Tolerance, Beyond | None]:
+    """What the claims that promise it tolerate, and when the history goes beyond that; empty where none does."""
+    name = guarantee.name
+    tolerances = {
+        c.tolerates for c in subject.claims if name == c.guarantee.name or name in implied(c.guarantee.name, oracles)
+    }
+    peers_keep = subject.peers_keep_checkpoints
+    patience = PATIENCE_SIMULATED if virtual_time else PATIENCE
+    return {
+        tolerance: beyond(history, tolerance, subject.topology, peers_keep=peers_keep, patience=patience)
+        for tolerance in sorted(tolerances)
+    }
 
 
 def not_come(schedule: Sequence[object], history: History) -> str:

@@ -176,6 +176,12 @@ def test_its_twin_is_certified(port: int, tmp_path: Path) -> None:
     assert set(statuses(found).values()) == {Status.HOLDS}, found.certificate.verdicts
 
 
+@pytest.mark.long
+def test_a_sink_that_asks_again_under_the_same_key_is_certified(web: int, tmp_path: Path) -> None:
+    found = certified(web_query(retrying_with_key, web), tmp_path, Victim.DRIVER, budget=HOUR)
+    assert set(statuses(found).values()) == {Status.HOLDS}, found.certificate.verdicts
+
+
 def under(folder: Path, query: Query, *faults: Fault) -> tuple[Finished, str]:
     finished = killed(folder / "run", EmbeddedCluster(), query, *faults, batches=2)
     assert len(addresses(finished)) == len(faults)

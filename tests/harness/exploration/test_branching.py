@@ -60,6 +60,10 @@ FIRSTS, SECONDS = 2, 1
 """Branches that are compared of each run."""
 
 
+def bench_of_case(case: str) -> Bench:
+    return Bench(scenario_of(case), REGISTRY, seed=5)
+
+
 def at(where: Reached) -> Fault:
     return untimed_crash([where.address.name]).at(Moment.exactly(where.address))
 
@@ -287,6 +291,32 @@ def test_what_is_enumerated_comes_to_the_same_in_branches_and_in_whole_runs() ->
     for plan, piece in ((EverySingle("handed-over-loss"), 7), (Successive(1), 3), (Successive(2), 9)):
         assert list(plan.attempts(branching, piece)) == list(plan.attempts(whole, piece))
         assert [trial for trial, _ in plan.attempts(branching, piece)] == list(plan.trials(whole, piece))
+
+
+LIMITED = [case for case in SPREAD if bench_of_case(case).is_limited]
+
+
+@pytest.mark.parametrize("case", LIMITED)
+def test_a_run_that_is_left_where_it_goes_beyond_the_claims_comes_to_what_the_whole_one_does(case: str) -> None:
+    bench = bench_of_case(case)
+    trunk, compared = trunk_of(bench), 0
+    for before, where in branches(bench):
+        left = bench.outcome_beyond(trunk.struck_under(before, at(where), where))
+        if left is not None:
+            compared += 1
+            whole = bench.outcome(bench.run((*before.schedule, at(where)), bench.seed))
+            assert (left.status, left.struck, left.reason) == (whole.status, whole.struck, whole.reason)
+    assert compared
+
+
+def test_some_of_what_goes_beyond_the_claims_is_run_on_to_its_end() -> None:
+    bench = bench_of_case(LIMITED[0]).with_input(12, 2)
+    (found,) = statements(bench, search(bench, [Successive(2)], SearchBudget(400)))
+    assert 0 < found.run_on < found.beyond / 4
+    assert (
+        f"{found.beyond:,} go beyond what is claimed (of these, {found.run_on:,} were run on to their end)"
+        in found.text
+    )
 
 
 def test_what_was_exhausted_is_stated() -> None:
