@@ -46,16 +46,18 @@ def beyond(
     *,
     peers_keep: Collection[str] = (),
     patience: Duration = PATIENCE_SIMULATED,
+    going_on: bool = False,
 ) -> Beyond | None:
     """When a history goes beyond what a claim tolerates, if it does. What happens at the same time as a loss happens
-    after it. `peers_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
+    after it. `peers_keep`: the slices of which a checkpoint is durable that all their replicas hold. One that is
+    `going_on` does so only where nothing that comes later can make it otherwise."""
     match tolerance:
         case Tolerance.ONE_IN_SYNC:
             said = _changes(history, topology.operator_slices)
-            if _none_in_sync(history, said, topology) is None:
+            if _none_in_sync(history, said, topology, going_on) is None:
                 return None
             shown = _shown_in_sync(history, topology, peers_keep, patience)
-            return _none_in_sync(history, _changes(history, topology.operator_slices, shown), topology)
+            return _none_in_sync(history, _changes(history, topology.operator_slices, shown), topology, going_on)
         case Tolerance.ONE:
             # A sink that can be lost is a failure like others.
             return _second(_changes(history, topology.slices))
@@ -159,7 +161,7 @@ def _second(changes: Sequence[_Change]) -> Beyond | None:
     return Beyond(f"{second.slice_id} lost #{second.incarnation} after another failure", second.at)
 
 
-def _none_in_sync(history: History, changes: Sequence[_Change], topology: Topology) -> Beyond | None:
+def _none_in_sync(history: History, changes: Sequence[_Change], topology: Topology, going_on: bool) -> Beyond | None:
     in_sync: dict[str, set[int]] = {}
     for change in changes:
         known = in_sync.setdefault(change.slice_id, set())
@@ -170,6 +172,9 @@ def _none_in_sync(history: History, changes: Sequence[_Change], topology: Topolo
             if not known:
                 why = f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in sync"
                 return Beyond(why, change.at)
+    if going_on:
+        # Who never was in sync may get so.
+        return None
     never = [slice_id for slice_id in topology.operator_slices if not in_sync.get(slice_id)]
     first = min((struck.stamp.at for struck in history.struck()), default=None)
     if never and first is not None:

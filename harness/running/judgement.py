@@ -272,7 +272,7 @@ class _Before:
 def _tolerated(
     subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before, oracles: Mapping[str, Oracle]
 ) -> Verdict:
-    passed = _passed(subject, case.history, verdict.guarantee, oracles, virtual_time=case.virtual_time)
+    passed = _passed(subject, case.history, verdict.guarantee, oracles, virtual_time=case.virtual_time, going_on=False)
     if not passed:
         return verdict
     within = [tolerance for tolerance, one in passed.items() if one is None]
@@ -294,14 +294,20 @@ def goes_beyond(
     *,
     virtual_time: bool,
 ) -> bool:
-    """Whether a history that may go on goes beyond what each of these claims tolerates: whatever comes later, they are
-    judged by what had happened until then."""
-    passed = [_passed(subject, history, one, oracles, virtual_time=virtual_time) for one in guarantees]
+    """Whether a history that goes on is beyond what each of these claims tolerates already: whatever comes later, they
+    are judged by what had happened until then."""
+    passed = [_passed(subject, history, one, oracles, virtual_time=virtual_time, going_on=True) for one in guarantees]
     return all(one and None not in one.values() for one in passed)
 
 
 def _passed(
-    subject: SchemeSubject, history: History, guarantee: Guarantee, oracles: Mapping[str, Oracle], *, virtual_time: bool
+    subject: SchemeSubject,
+    history: History,
+    guarantee: Guarantee,
+    oracles: Mapping[str, Oracle],
+    *,
+    virtual_time: bool,
+    going_on: bool,
 ) -> Mapping[Tolerance, Beyond | None]:
     """What the claims that promise it tolerate, and when the history goes beyond that; empty where none does."""
     name = guarantee.name
@@ -311,7 +317,9 @@ def _passed(
     peers_keep = subject.peers_keep_checkpoints
     patience = PATIENCE_SIMULATED if virtual_time else PATIENCE
     return {
-        tolerance: beyond(history, tolerance, subject.topology, peers_keep=peers_keep, patience=patience)
+        tolerance: beyond(
+            history, tolerance, subject.topology, peers_keep=peers_keep, patience=patience, going_on=going_on
+        )
         for tolerance in sorted(tolerances)
     }
 

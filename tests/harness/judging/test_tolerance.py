@@ -21,7 +21,7 @@ from streamproof.harness.core.guarantees import (
     precise_recovery,
 )
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
-from streamproof.harness.judging.tolerance import Tolerance, beyond, until
+from streamproof.harness.judging.tolerance import Beyond, Tolerance, beyond, until
 from streamproof.harness.recording.history import Drained, History, NodeGone, Placed, Stamp
 from streamproof.harness.recording.records import InSync, Opened, Restored, Stamped, Started
 from streamproof.harness.running.judgement import judge_claims, judge_history
@@ -131,6 +131,57 @@ def test_one_in_sync_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
             made.lose("op0", there.pop(replica)[0], replica=replica)
             passed = passed or not any(stepped for _, stepped in there.values())
     assert bool(why(made, Tolerance.ONE_IN_SYNC)) == passed
+
+
+STEPS = st.tuples(
+    st.sampled_from(["lose", "come", "say", "restore", "open", "wait"]),
+    st.sampled_from(["op0", "op1"]),
+    st.integers(0, 2),
+)
+
+
+@given(st.lists(STEPS, max_size=20), st.sampled_from([Tolerance.ONE, Tolerance.ONE_IN_SYNC]))
+def test_what_is_beyond_while_it_goes_on_stays_so_whatever_comes_later(
+    steps: list[tuple[str, str, int]], tolerance: Tolerance
+) -> None:
+    made = Made(chain(Log(), Pass()), replicas=3)
+    numbers = iter(range(1, 100))
+    there: dict[tuple[str, int], int] = {}
+    early: list[Beyond] = []
+    for step, name, replica in steps:
+        number = there.get((name, replica))
+        if step == "wait":
+            made.at += 50_000
+        elif number is None:
+            if step == "come":
+                there[name, replica] = next(numbers)
+                made.start(name, there[name, replica], replica=replica, in_sync=False)
+        elif step == "lose":
+            made.lose(name, there.pop((name, replica)), replica=replica)
+        elif step == "say":
+            made.in_sync(name, number)
+        elif step == "restore":
+            made.checkpoint(name, number, 1)
+            made.restore(name, number, (number, 1), 1)
+        elif step == "open" and name == "op0":
+            made.open("a", 1, name, number, 1)
+        found = beyond(made.history(), tolerance, made.topology, going_on=True)
+        assert found is not None or not early
+        early += [] if found is None else [found]
+    if early:
+        assert {*early, beyond(made.history(), tolerance, made.topology)} == {early[0]}
+
+
+def test_who_is_not_in_sync_yet_may_get_so_where_a_history_goes_on() -> None:
+    made = Made(chain(Log(), Pass()), replicas=2)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.start("op1", number, replica=number - 1, in_sync=False)
+    made.lose("op0", 1)
+    ended, going_on = (
+        beyond(made.history(), Tolerance.ONE_IN_SYNC, made.topology, going_on=on) for on in (False, True)
+    )
+    assert (ended is None, going_on is None) == (False, True)
 
 
 def lost_all(tolerates: Tolerance) -> tuple[Made, Scenario]:
