@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,11 @@ from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
-from streamproof.harness.contracts.query import Query, RunFolders
+from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, MissingTool, StoreUnreachable
+from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.folder import read_history
@@ -53,6 +55,7 @@ from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.scenarios.workloads import words
 from web_store import web_store
+from wrong_sinks import by_batch
 
 pytestmark = pytest.mark.spark
 
@@ -174,6 +177,13 @@ def test_a_data_source_that_commits_in_one_is_certified(port: int, tmp_path: Pat
 def test_its_twin_is_certified(port: int, tmp_path: Path) -> None:
     found = certified(postgres_query(in_one_transaction, port), tmp_path, Victim.DRIVER, budget=HOUR)
     assert set(statuses(found).values()) == {Status.HOLDS}, found.certificate.verdicts
+
+
+def test_a_sink_that_keeps_its_rows_in_files_shares_no_store_that_it_reads_from(tmp_path: Path) -> None:
+    """The store is its source's, say, as a topic is: what it has written lies in the run's folders."""
+    query = replace(by_batch, stores=(Store("topic", nothing),), claims=(exactly_once(),))
+    found = certified(query, tmp_path, Victim.DRIVER, budget=Budget(runs=1, kills=0))
+    assert Status.VIOLATED not in statuses(found).values()
 
 
 @pytest.mark.long

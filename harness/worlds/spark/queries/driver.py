@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -241,16 +242,26 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
 
 def look_into_stores(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
     """Hand in two tables: of another run that has just begun, and then of this one, as it has left it."""
-    query = plan.query
-    _reset_stores(query, run.beside)
+    query, beside = plan.query, run.beside
+    for folder in beside.stored:
+        folder.mkdir(exist_ok=True)
     try:
-        others = _table_read(spark, query, run.beside)
-    except StreamproofError:
-        # There is nothing to be read yet, as of a topic to which nobody has written.
-        others = {}
+        _reset_stores(query, beside)
+        others = _table_of_none(spark, query, beside)
+    finally:
+        for folder in beside.stored:
+            shutil.rmtree(folder, ignore_errors=True)
     for table in (others, _table_read(spark, query, run.aside)):
         link.send(Kept(run.actor, plan.incarnation, table))
     link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
+
+
+def _table_of_none(spark: SparkSession, query: Query, folders: RunFolders) -> dict[str, Any]:
+    try:
+        return _table_read(spark, query, folders)
+    except StreamproofError:
+        # There is nothing to be read yet, as of a topic to which nobody has written.
+        return {}
 
 
 _RUNS: Final = {RunKind.STREAM: run_query, RunKind.BATCH_JOB: run_as_batch, RunKind.STORES: look_into_stores}

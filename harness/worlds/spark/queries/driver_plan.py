@@ -51,8 +51,10 @@ class QueryRun:
 
     @property
     def beside(self) -> RunFolders:
-        """Those of another run, in which nothing was done yet."""
-        return replace(self.aside, label=label_of(f"{self.folders.label}-beside"))
+        """Those of another run, in which nothing was done yet; who looks into them makes them, beside this one's."""
+        sink, checkpoint = (at.with_name(f"{at.name}.beside") for at in (self.folders.sink, self.folders.checkpoint))
+        label = label_of(f"{self.folders.label}-beside")
+        return replace(self.aside, label=label, sink=sink, checkpoint=checkpoint)
 
 
 @dataclass(frozen=True)
