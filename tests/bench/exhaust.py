@@ -140,7 +140,7 @@ def _lines(kept: Sequence[Exhausted]) -> Iterator[str]:
         yield ""
         yield f"Not tried yet: {', '.join(missing)}."
     yield ""
-    yield "What is claimed, and in how many of the schedules each of these was at work:"
+    yield "What is claimed, and in how many of the schedules, but for those that were left, each of these was at work:"
     yield ""
     yield "| scenario | claims | at work | measured |"
     yield "| --- | --- | --- | --- |"
