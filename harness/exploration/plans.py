@@ -22,7 +22,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status
 from ..recording.history import FaultHealed, FaultMissed, FaultStruck, History
-from .bench import Bench, Outcome, Trial, under
+from .bench import BEYOND, Bench, Outcome, Trial, under
 from .branching import TracedRun, Trunk
 from .census import Reached
 from .classes import distinct
@@ -177,9 +177,8 @@ class Successive:
             return
         with under(Trial(schedule, bench.seed)):
             passed = trunk.under(before, fault, where)
-        if chosen is not None and _shows_something(bench.outcome(passed.history)):
-            # What shows before the next crash shows with it, too.
-            chosen = None
+            if chosen is not None and not _may_be_left(bench, passed.history):
+                chosen = None
         for there in self._share(distinct(passed.reached), schedule, part):
             yield from self._depth_first(bench, trunk, passed, there, part, chosen)
 
@@ -189,9 +188,14 @@ def _chosen(bench: Bench, piece: int) -> Random | None:
     return Random(f"{bench.seed}/{piece}") if bench.is_limited else None
 
 
-def _shows_something(outcome: Outcome) -> bool:
-    """Whether it tells anything against the subject."""
-    return outcome.status is Status.VIOLATED or outcome.essential
+def _may_be_left(bench: Bench, before: History) -> bool:
+    """Whether one that goes on from here and is beyond the claims by its next crash has no more to show than this. What
+    shows here before that crash shows with it, too; and where this is beyond the claims since somebody never got in
+    sync, the other is judged for longer: until the crash that it is beyond them by."""
+    outcome = bench.outcome(before)
+    if outcome.status is Status.VIOLATED or outcome.essential:
+        return False
+    return outcome.reason != BEYOND or bench.outcome_beyond(before) is not None
 
 
 def _branched(

@@ -10,6 +10,7 @@ from ..subjects.files import LINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
 def batch_folder(batch: int, folders: RunFolders) -> str:
@@ -18,6 +19,10 @@ def batch_folder(batch: int, folders: RunFolders) -> str:
 
 def write_batch(frame: DataFrame, batch: int, folders: RunFolders) -> None:
     frame.select("seq", "key", "value").write.mode("overwrite").parquet(batch_folder(batch, folders))
+
+
+def each_batch_in_its_folder(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    return rows.writeStream.foreachBatch(lambda frame, batch: write_batch(frame, batch, folders))
 
 
 def read_batches(spark: SparkSession, folders: RunFolders) -> DataFrame:

@@ -14,12 +14,11 @@ from ...harness.core.guarantees import recovers
 from ...harness.core.verdicts import Anomaly
 from ..subjects.iceberg import lines_table
 from ..workloads import words
-from .batch_folders import read_batches, write_batch
+from .batch_folders import each_batch_in_its_folder, read_batches
 from .line import RealBug, Release, Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 ROWS: Final = 20
 FILLS: Final = "fills"
@@ -33,10 +32,6 @@ def lines_of_a_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
         rows = f"SELECT id AS seq, 'all' AS key, concat('line ', id) AS value FROM range(0, {ROWS}, 1, 1)"
         spark.sql(f"CREATE TABLE {table} USING iceberg AS {rows}")
     return spark.readStream.format("iceberg").load(table)
-
-
-def each_batch_in_its_folder(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
-    return rows.writeStream.foreachBatch(lambda frame, batch: write_batch(frame, batch, folders))
 
 
 def iceberg_source(release: Release) -> Query:

@@ -18,12 +18,11 @@ from ...harness.core.verdicts import Anomaly
 from ...harness.core.waiting import wait_until
 from ..subjects.kafka import CONNECTOR, STORE
 from ..workloads import words
-from .batch_folders import read_batches, write_batch
+from .batch_folders import each_batch_in_its_folder, read_batches
 from .line import RealBug, Release, Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 BATCH: Final = 10
 LINES: Final = 2 * BATCH
@@ -78,10 +77,6 @@ def lines_of_a_topic(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return lines.selectExpr(
         "cast(cast(key as string) as long) AS seq", "'all' AS key", "cast(value as string) AS value"
     )
-
-
-def each_batch_in_its_folder(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
-    return rows.writeStream.foreachBatch(lambda frame, batch: write_batch(frame, batch, folders))
 
 
 def kafka_source(release: Release) -> Query:

@@ -191,10 +191,10 @@ what says *all* is complete, and what does not says how much was tried, in an or
 
 The world has {EXHAUSTED_EVENTS} events in {EXHAUSTED_BATCHES} batches, or {SUCCESSIVE_UP_TO} where of fewer nothing
 reaches a sink, and the delays of seed {SEED}. CPU minutes are those of all processes together. A schedule that goes
-*beyond the claim* lets more fail at once than the scheme says it survives: of the pairs that do so with their second
-crash, one in {round(1 / RUN_ON)}, drawn at random, is *run on* to its end, to see whether any code fails there, and the
-others are left once that crash has struck. One that *harmed nobody* struck where nothing ran, or when all input was
-through. Neither says anything of the claim.
+*beyond the claim* lets more fail at once than the scheme says it survives: where it says so, one in {round(1 / RUN_ON)}
+of the pairs that do so with their second crash, drawn at random, was *run on* to its end, to see whether any code fails
+there, and the others were left once that crash had struck. One that *harmed nobody* struck where nothing ran, or when
+all input was through. Neither says anything of the claim.
 """
 
 

@@ -302,7 +302,7 @@ class SchemeDeployment:
         """Start the driver, as its next incarnation."""
         self._drivers += 1
         self._launched = time.monotonic_ns()
-        path = write_plan(self._processes.scratch / f"{DRIVER}.{self._drivers}.pickle", self._plan, "the topology")
+        path = self.server.call(self._write_plan())
         self._driver = self._processes.start_driver(
             DRIVER, "streamproof.harness.worlds.spark.schemes.driver", [str(path)]
         )
@@ -316,6 +316,11 @@ class SchemeDeployment:
         self._launch()
 
     # In the server's loop
+
+    async def _write_plan(self) -> Path:
+        """Of the driver. It leads to objects that work here as well, and note on themselves what they have worked out:
+        nobody does while it is written."""
+        return write_plan(self._processes.scratch / f"{DRIVER}.{self._drivers}.pickle", self._plan, "the topology")
 
     async def _lose_driver(self, newest: Mapping[str, int]) -> bool:
         """No executor outlives it: whatever it has placed is gone, also what nobody has heard of yet. False: no fault
