@@ -98,10 +98,8 @@ class Trunk:
 
         Raises UsersCodeFailed when the user's code does.
         """
-        self._go_to(before, fault, where)
-        self._controller.watching = False
-        self._world.control(self._controller)
-        return self._ended()
+        self.struck_under(before, fault, where)
+        return self.run_on()
 
     def struck_under(self, before: TracedRun, fault: Fault, where: Reached) -> History:
         """What the run has left behind so far where one more fault has just struck it.
@@ -113,6 +111,10 @@ class Trunk:
         self._world.control(self._controller)
         self._world.run_to(where.step)
         return self._recorder.history()
+
+    def run_on(self) -> History:
+        """What the run leaves behind that `struck_under` has come so far with. Raises UsersCodeFailed."""
+        return self._ended()
 
     def drawn(
         self, known: Schedule, ahead: Sequence[FaultAhead], can_be_spared: Callable[[History], bool]

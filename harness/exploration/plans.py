@@ -205,11 +205,11 @@ def _branched(
     there."""
     trial = Trial((*before.schedule, fault), bench.seed)
     with under(trial):
-        if may_be_left:
-            left = bench.outcome_beyond(trunk.struck_under(before, fault, where))
-            if left is not None:
-                return trial, left
-        outcome = bench.outcome(trunk.end_under(before, fault, where))
+        so_far = trunk.struck_under(before, fault, where)
+        left = bench.outcome_beyond(so_far) if may_be_left else None
+        if left is not None:
+            return trial, left
+        outcome = bench.outcome(trunk.run_on())
     _require_same_as_whole(bench, trial, outcome)
     return trial, outcome
 
