@@ -124,6 +124,16 @@ def toxiproxy_on_path(toxiproxy_folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", f"{toxiproxy_folder}{os.pathsep}{os.environ['PATH']}")
 
 
+@pytest.fixture
+def confirmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign reports what one real kill has confirmed, as large as it is. That it shows again each time, and what
+    is left of it when it is made smaller, is shown in `test_lines_of_code.py`, and each kill more starts Spark twice.
+    """
+    proving = "streamproof.harness.certifying.proving"
+    monkeypatch.setattr(f"{proving}.REPEATS", 1)
+    monkeypatch.setattr(f"{proving}.shrink_kills", lambda found, keys, shows: found)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("docker") and (reason := why_no_containers()):

@@ -8,7 +8,6 @@ import pytest
 
 import own_sources
 from held_operations import needs_mounts
-from streamproof.harness.certifying import proving
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import How, Victim
@@ -22,16 +21,9 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.workloads import words
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("confirmed_once")]
 
 DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
-
-
-@pytest.fixture(autouse=True)
-def confirmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That it shows again each time is no matter of whose source it is (`test_lines_of_code.py`), and each repeat
-    starts Spark twice."""
-    monkeypatch.setattr(proving, "REPEATS", 1)
 
 
 def certified(query: Query, folder: Path, minutes: float) -> Certified:
