@@ -144,8 +144,9 @@ KEPT = "what was tried is in {folder}; to draw how far it came: streamproof repo
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
-    "Executors, Python workers and nodes that die in batches of every kind: they die at each kind of point that tasks "
-    "pass, in one batch."
+    "Executors, Python workers and nodes that die in batches of every kind, and with every task: they die at each kind "
+    "of point that tasks pass, in one batch, with the first task that comes there, and executors also with the last "
+    "that leaves something."
 )
 LINES_OF_TASKS = (
     "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "

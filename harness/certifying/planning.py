@@ -2,8 +2,8 @@
 
 A crash of the driver is planned at every point of every batch, where crash states can cover that: where not all effects
 can be copied, at every point of one batch of each kind. What else can die (an executor, its Python worker, a whole
-node) dies at every point that a task passes, in one batch. Then there are crashes during the recovery from a crash, and
-drivers that are only thought to be dead.
+node) dies at every kind of point that tasks pass, in one batch, with the first task that comes there; an executor also
+with the last. Then there are crashes during the recovery from a crash, and drivers that are only thought to be dead.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _OF_NODES = frozenset(
 _NO_NODES = (Victim.DRIVER, Victim.ANSWER, Victim.DISK)
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
+_LASTING = (Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT)
+"""What a task leaves to others."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,24 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
                 there = [Victim.PYTHON] if Victim.PYTHON in wanted else wanted[:1]
             seen.add(at)
             plan += [Planned(crash_at(profile, first[at], victim)) for victim in there]
-    return plan
+    return [*plan, *_with_the_last_task(profile, plan)]
+
+
+def _with_the_last_task(profile: Profile, plan: Sequence[Planned]) -> list[Planned]:
+    """For those of the plan by which an executor dies once a task has left something, the same of the last task that
+    comes there: what Spark does again then is one task of its stage, where all others are done, and whatever that
+    executor had made for it in the stages before."""
+    last = {
+        (point, batch_of(one.address)): one
+        for one in profile.passed
+        if (point := one.address.point) in _LASTING and one.address.side is Side.AFTER and one.address.actor == TASK
+    }
+    found = [
+        Planned(crash_at(profile, last[one.crash.point, one.crash.batch], one.crash.victim))
+        for one in plan
+        if one.crash.victim is Victim.EXECUTOR and one.crash.side is Side.AFTER and one.crash.point in _LASTING
+    ]
+    return [one for one in found if one not in plan]
 
 
 def _has_python(profile: Profile, point: Point) -> bool:

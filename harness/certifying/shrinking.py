@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.addresses import Point, Side
+from ..core.addresses import FINE_POINTS, Point, Side
 from .conclusion import Planned
 from .plan import Crash
 
 CrashPlace = tuple[Point, Side, str, str, int]
-"""Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, the name of one of
-the finer ones, actor, batch."""
+"""Where a crash strikes, in whichever batch: point, side, its name in the batch, actor, batch."""
+NAMED = FINE_POINTS | {Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT}
+"""Points that are called alike in each batch: after the batch, their keys have a name, or the partition. Of stages the
+number is another in each."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def _smaller(found: Reproduction, keys: Mapping[CrashPlace, Crash]) -> Iterator[
 
 def crash_place(crash: Crash, batch: int) -> CrashPlace:
     """Its place, in that batch."""
-    return crash.point, crash.side, crash.name, crash.actor, batch
+    name = crash.key.partition("/")[2] if crash.point in NAMED else ""
+    return crash.point, crash.side, name, crash.actor, batch
 
 
 def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Planned | None:

@@ -142,10 +142,30 @@ def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_bat
         attempt_of([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE])
     )
     plan = of_nodes(profile, USUAL_VICTIMS)
+    with_the_first = [one for one in plan if one.crash.key != "1/1/0/default"]
     where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
-    assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
+    assert Counter((one.crash.point, one.crash.side) for one in with_the_first) == dict.fromkeys(where, 3)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.PYTHON, Victim.NODE}
     assert {(one.crash.actor, one.crash.batch) for one in plan} == {(TASK, 1)}
+
+
+def test_an_executor_also_dies_when_all_other_tasks_of_its_stage_have_left_what_they_leave() -> None:
+    commits = [
+        one
+        for batch in (1, 3)
+        for partition in (0, 1, 2)
+        for one in both_sides(Point.TASK_COMMIT, f"{batch}/{partition}", TASK)
+    ]
+    profile = profile_of(attempt_of(FIVE, also=commits))
+    last = [one for one in of_nodes(profile, USUAL_VICTIMS) if one.crash.key in ("1/1/0/default", "1/2")]
+    assert [(one.crash.victim, one.crash.side, one.crash.key) for one in last] == [
+        (Victim.EXECUTOR, Side.AFTER, "1/2"),
+        (Victim.EXECUTOR, Side.AFTER, "1/1/0/default"),
+    ]
+    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
+    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    assert [one.crash.key for one in spread(last, [3], keys)] == ["3/2", "3/1/0/default"]
+    assert {one.crash.key for one in of_nodes(profile, [Victim.NODE])}.isdisjoint(one.crash.key for one in last)
 
 
 def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_other() -> None:
