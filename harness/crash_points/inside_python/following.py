@@ -54,7 +54,6 @@ class Follower:
             self._tracer = Tracer(watching, announcer.hold, self._tell)
         if watching.whole:
             self._effects.install()
-            self._maps.install()
             self._tracer.syncing.install()
 
     @contextmanager

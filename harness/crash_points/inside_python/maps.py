@@ -7,17 +7,15 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from .open_things import is_written
-from .watching import outside
 
 MAPPED: Final = "mmap.__new__"
-"""How Python says that a file is mapped."""
+"""How Python says that it maps a file. Of a library in C that does, it says nothing."""
 _SHARED: Final = (mmap.ACCESS_DEFAULT, mmap.ACCESS_WRITE)
 _MAPS: Final = "/proc/self/maps"
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
@@ -31,49 +29,39 @@ def written_map(arguments: tuple[Any, ...]) -> int | None:
 
 
 class SharedMaps:
-    """Of the files in the run's folders that Python code of this process has mapped, from `install` on."""
+    """Of the files in the run's folders that this process has mapped to store into: Python code, or a library in C."""
 
     def __init__(self, folders: Sequence[str]) -> None:
-        self._folders = tuple(folders)
+        self._folders = tuple(os.fsencode(folder) + b"/" for folder in folders)
         self._files: dict[int, int] = {}
-        """By inode, a descriptor of our own: Python closes the user's with the map."""
-        self._mapped: set[int] = set()
-        """Those that were seen to be mapped. Python says so before it does it."""
+        """By inode, a descriptor of our own: who has mapped a file may have closed it."""
         # One that a finalizer can take again, which runs whenever it likes.
         self._lock = threading.RLock()
 
-    def install(self) -> None:
-        sys.addaudithook(self.hear)
-
-    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """What Python says that it does."""
-        if event != MAPPED or (file := written_map(arguments)) is None:
-            return
-        inode = os.fstat(file).st_ino
-        with self._lock:
-            if inode not in self._files and not outside(self._folders, os.readlink(f"/proc/self/fd/{file}")):
-                self._files[inode] = os.dup(file)
-
     def write_back(self) -> None:
-        """Have the kernel write down what was stored, so that it is in the files."""
-        if not self._files:
-            return
+        """Have the kernel write down what was stored, so that it is in the files. What was stored in a map that is gone
+        again is written by then: the kernel does that when a file is closed."""
         with self._lock:
-            mapped = _mapped_inodes()
-            for inode, file in list(self._files.items()):
-                # The file layer refuses what is written while its process is being killed.
+            mapped = dict(self._mapped())
+            for inode in self._files.keys() - mapped.keys():
+                os.close(self._files.pop(inode))
+            for inode, path in mapped.items():
+                # The file may be gone, and the file layer refuses what is done while its process is being killed.
                 with suppress(OSError):
-                    write_down(file)
-                if inode in mapped:
-                    self._mapped.add(inode)
-                elif inode in self._mapped:
-                    self._mapped.remove(inode)
-                    os.close(self._files.pop(inode))
+                    if inode not in self._files:
+                        self._files[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    write_down(self._files[inode])
 
-
-def _mapped_inodes() -> set[int]:
-    with open(_MAPS, encoding="utf-8", errors="replace") as lines:
-        return {int(line.split(maxsplit=5)[4]) for line in lines}
+    def _mapped(self) -> Iterator[tuple[int, bytes]]:
+        """Inode and path of each."""
+        with open(_MAPS, "rb") as maps:
+            content = maps.read()
+        # There are hundreds of maps, and mostly none of such a file.
+        if any(folder in content for folder in self._folders):
+            for line in content.splitlines():
+                _, rights, _, _, inode, *path = line.split(maxsplit=5)
+                if b"w" in rights and b"s" in rights and path and path[0].startswith(self._folders):
+                    yield int(inode), path[0]
 
 
 def write_down(file: int) -> None:

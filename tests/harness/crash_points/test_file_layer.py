@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ from streamproof.harness.crash_points.files.naming import FilePoints
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
-from streamproof.harness.crash_points.inside_python.maps import MAPPED, SharedMaps
+from streamproof.harness.crash_points.inside_python.maps import SharedMaps
 
 RUN = f"tests-of-files-{os.getpid()}"
 
@@ -94,6 +95,23 @@ STEPS = st.lists(
     ),
     max_size=25,
 )
+
+
+Store = Callable[[int, bytes], object]
+"""Where, and what."""
+
+
+@contextmanager
+def mapped_by_python(path: Path) -> Iterator[Store]:
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        yield lambda place, said: memory.__setitem__(slice(place, place + len(said)), said)
+
+
+@contextmanager
+def mapped_by_a_library(path: Path) -> Iterator[Store]:
+    """Python is told nothing of it."""
+    with pa.memory_map(str(path), "r+b") as memory:
+        yield lambda place, said: (memory.seek(place), memory.write(said))
 
 
 def exchange(one: Path, other: Path) -> None:
@@ -367,22 +385,27 @@ class TestJournal:
                 os.close(opened)
         assert told(journalled(mounted)) == {"direct": b"x" * mmap.PAGESIZE}
 
+    @pytest.mark.parametrize("maps_it", [mapped_by_python, mapped_by_a_library], ids=["python", "library"])
     def test_has_what_was_stored_in_a_map_of_memory_by_the_time_that_it_is_written_back(
-        self, mounted: MountedFolder, controller: Controller
+        self,
+        maps_it: Callable[[Path], AbstractContextManager[Store]],
+        mounted: MountedFolder,
+        controller: Controller,
     ) -> None:
         path = mounted.mount / "counts"
-        path.write_bytes(b"-" * 2 * mmap.PAGESIZE)
+        content = bytearray(b"-" * 2 * mmap.PAGESIZE)
+        path.write_bytes(content)
         heard = len(controller.heard)
         maps = SharedMaps([str(mounted.mount)])
-        with path.open("r+b") as file:
-            maps.hear(MAPPED, (file.fileno(), 0, mmap.ACCESS_DEFAULT, 0))
-            with mmap.mmap(file.fileno(), 0) as memory:
-                for place, said in ((0, b"1"), (mmap.PAGESIZE, b"2")):
-                    memory[place : place + 1] = said
-                    maps.write_back()
-                    found = journalled(mounted).nodes["counts"]
-                    assert isinstance(found, File)
-                    assert bytes(found.content) == bytes(memory)
+        open_before = len(os.listdir("/proc/self/fd"))
+        with maps_it(path) as store:
+            for place, said in ((0, b"1"), (mmap.PAGESIZE, b"2")):
+                store(place, said)
+                content[place : place + 1] = said
+                maps.write_back()
+                assert told(journalled(mounted)) == {"counts": bytes(content)}
+        maps.write_back()
+        assert len(os.listdir("/proc/self/fd")) == open_before
         # It is the kernel that writes, page by page: no death comes in between.
         assert controller.heard[heard:] == []
 
