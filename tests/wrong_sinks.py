@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import mmap
 import os
@@ -17,6 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from line_sinks import log_of
@@ -360,6 +362,28 @@ def mapped_counts(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.createDataFrame(list(enumerate(numbers)), "size LONG, n LONG")
 
 
+# A byte for each batch, in a map that Arrow makes and that stays, before the rows
+
+
+@functools.cache
+def arrows_map(file: Path) -> pa.MemoryMappedFile:
+    if not file.exists():
+        draft = file.with_suffix(".draft")
+        draft.write_bytes(bytes(64))
+        draft.rename(file)
+    return pa.memory_map(str(file), "r+b")
+
+
+def mark_in_arrows_map(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    done = arrows_map(folders.sink / "done.map")
+    done.seek(batch)
+    if done.read(1) == b"1":
+        return
+    done.seek(batch)
+    done.write(b"1")
+    write_by_batch(frame, batch, folders)
+
+
 BATCH_EVENTS = 50
 appends = foreach_batch(append_and_mark, lines, batch_events=BATCH_EVENTS)
 by_batch = foreach_batch(write_by_batch, lines, batch_events=BATCH_EVENTS)
@@ -377,4 +401,5 @@ tells_outside = Query(as_it_comes, "tells-outside", write=to_telling, read=lines
 adds = foreach_batch(add_each_time, counts, key=("size",), batch_events=BATCH_EVENTS)
 adds_without_journal = foreach_batch(add_without_journal, counts, key=("size",), batch_events=BATCH_EVENTS)
 adds_in_map = foreach_batch(add_in_map, mapped_counts, key=("size",), batch_events=BATCH_EVENTS)
+marks_in_arrows_map = foreach_batch(mark_in_arrows_map, lines, batch_events=BATCH_EVENTS)
 adds_once = foreach_batch(add_once, counts, key=("size",), batch_events=BATCH_EVENTS)

@@ -66,6 +66,7 @@ WRONG = [
             (wrong_sinks.adds, Anomaly.WRONG_VALUE, "wrong_sinks.add_each_time"),
             (wrong_sinks.adds_without_journal, Anomaly.WRONG_VALUE, "wrong_sinks.add_once"),
             (wrong_sinks.adds_in_map, Anomaly.WRONG_VALUE, "wrong_sinks.add_in_map"),
+            (wrong_sinks.marks_in_arrows_map, Anomaly.LOST_INPUT, "wrong_sinks.write_"),
         )
     ),
 ]

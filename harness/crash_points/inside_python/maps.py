@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from ..files.operations import LOG_INDEX
 from .open_things import is_written
 
 MAPPED: Final = "mmap.__new__"
@@ -20,6 +21,7 @@ _SHARED: Final = (mmap.ACCESS_DEFAULT, mmap.ACCESS_WRITE)
 _MAPS: Final = "/proc/self/maps"
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 """SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER: what `fsync` does without telling the disk."""
+_MADE_ANEW: Final = os.fsencode(LOG_INDEX)
 
 
 def written_map(arguments: tuple[Any, ...]) -> int | None:
@@ -53,15 +55,17 @@ class SharedMaps:
                     write_down(self._files[inode])
 
     def _mapped(self) -> Iterator[tuple[int, bytes]]:
-        """Inode and path of each."""
+        """Inode and path of each, but for SQLite's, which nobody finds after a death: it is made anew."""
         with open(_MAPS, "rb") as maps:
             content = maps.read()
         # There are hundreds of maps, and mostly none of such a file.
         if any(folder in content for folder in self._folders):
             for line in content.splitlines():
-                _, rights, _, _, inode, *path = line.split(maxsplit=5)
-                if b"w" in rights and b"s" in rights and path and path[0].startswith(self._folders):
-                    yield int(inode), path[0]
+                _, rights, _, _, inode, *named = line.split(maxsplit=5)
+                path = b"".join(named)
+                stored_into = b"w" in rights and b"s" in rights and path.startswith(self._folders)
+                if stored_into and not path.endswith(_MADE_ANEW):
+                    yield int(inode), path
 
 
 def write_down(file: int) -> None:

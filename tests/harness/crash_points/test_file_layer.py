@@ -409,6 +409,15 @@ class TestJournal:
         # It is the kernel that writes, page by page: no death comes in between.
         assert controller.heard[heard:] == []
 
+    def test_is_not_told_of_the_index_that_sqlite_maps_and_makes_anew(self, mounted: MountedFolder) -> None:
+        with closing(sqlite3.connect(mounted.mount / "rows.db")) as database:
+            database.execute("pragma journal_mode = wal")
+            database.execute("create table rows (value)")
+            assert str(mounted.mount / "rows.db-shm") in Path("/proc/self/maps").read_text()
+            before = mounted.position
+            SharedMaps([str(mounted.mount)]).write_back()
+            assert mounted.position == before
+
     def test_says_what_was_looked_at_since_it_was_asked(self, mounted: MountedFolder) -> None:
         (mounted.mount / "a").write_text("1")
         (mounted.mount / "b").write_text("1")
