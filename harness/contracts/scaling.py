@@ -26,7 +26,8 @@ BATCHES: Final = 15
 
 def scaled(scenario: Scenario, events: int = EVENTS, batches: int = BATCHES) -> Scenario:
     """The scenario with so many events, and with its batches, its intervals of checkpoints and acknowledgements and its
-    windows in proportion; without its faults, whose triggers speak of the sizes that it had.
+    windows in proportion, and what its claims state in events in proportion to its intervals; without its faults,
+    whose triggers speak of the sizes that it had.
 
     A window, which is the operator's own, stays as it is: event time passes the faster. So do time-outs, since time
     costs a simulated world nothing, and a time-out must stay longer than the latency. A scenario that feeds no more
@@ -41,7 +42,7 @@ def scaled(scenario: Scenario, events: int = EVENTS, batches: int = BATCHES) -> 
     tick = workload.tick
     claims = scenario.claims
     if isinstance(subject, SchemeSubject) and share < 1:
-        sizes = _Sizes(share, events, batch, max(2, 2 * batches // 5))
+        sizes = _Sizes(subject, share, events, batch, max(2, 2 * batches // 5))
         subject = sizes.subject(subject)
         claims = None if claims is None else [sizes.guarantee(one) for one in claims]
         windows = [w for stage in subject.topology.stages.values() if (w := stage.operator.window) is not None]
@@ -58,19 +59,29 @@ _LEAST: Final = 3
 
 
 class _Sizes:
-    def __init__(self, share: float, events: int, batch: int, times: int) -> None:
+    def __init__(self, subject: SchemeSubject, share: float, events: int, batch: int, times: int) -> None:
         """At least so many `times` a checkpoint or an acknowledgement is due while a slice takes as many events as are
         fed, as far as these are enough."""
         self._share = share
         self._least = max(_LEAST, batch + 1)
         self._most = max(self._least, events // times)
+        taken = (one.checkpoint_every for one in subject.mechanisms_of(Role.OPERATOR))
+        self._longest = max((every.count for every in taken if every is not None), default=0)
+        """Of its intervals of checkpoints; 0 where it takes none."""
 
     def interval(self, every: Events) -> Events:
         return Events(min(every.count, max(self._least, min(round(every.count * self._share), self._most))))
 
     def guarantee(self, guarantee: Guarantee) -> Guarantee:
         within = guarantee.within
-        return replace(guarantee, within=self.interval(within)) if isinstance(within, Events) else guarantee
+        return replace(guarantee, within=self._stated(within)) if isinstance(within, Events) else guarantee
+
+    def _stated(self, within: Events) -> Events:
+        """As much of the interval of checkpoints as it was, or of the input where there are none: a scheme that states
+        less than it keeps to must not keep to what it states in a small world."""
+        if not self._longest:
+            return Events(max(1, round(within.count * self._share)))
+        return Events(max(1, within.count * self.interval(Events(self._longest)).count // self._longest))
 
     def claim(self, claim: Claim) -> Claim:
         return replace(claim, guarantee=self.guarantee(claim.guarantee))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from asking import Ask
+from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scaling import EVENTS, scaled, scaled_down
 from streamproof.harness.contracts.scenario import Scenario
@@ -17,10 +18,13 @@ from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import gap_recovery
 from streamproof.harness.core.quantities import Duration, Events, events
 from streamproof.harness.core.topology import Role
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.counterexample import load_counterexample, scenario_of
+from streamproof.harness.exploration.simulating import simulate
 from streamproof.harness.exploration.sizes import brought_down
 from streamproof.harness.recording.records import Delivered
+from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -67,6 +71,26 @@ def test_a_bound_in_events_shrinks_with_the_interval_that_it_is_of() -> None:
     assert small.subject.checkpoint_every == 5
     stated = scaled(replace(lossy, claims=[gap_recovery(events(500))]))
     assert stated.claimed == small.claimed
+
+
+@pytest.mark.parametrize(("stated", "small"), [(125, 1), (250, 2), (499, 4), (1_000, 10), (1_000_000, 10_000)])
+def test_a_bound_that_is_not_the_interval_is_as_much_of_it_as_it_was(stated: int, small: int) -> None:
+    lossy = Scenario(gap(trace(), checkpoint_every=events(500)), numbered(events=2_000, batch=50))
+    assert scaled(replace(lossy, claims=[gap_recovery(events(stated))])).claimed == (gap_recovery(events(small)),)
+
+
+def test_a_bound_without_an_interval_is_as_much_of_the_input_as_it_was() -> None:
+    lossy = Scenario(amnesia(trace()), numbered(events=200), claims=[gap_recovery(events(200))])
+    assert scaled(lossy).claimed == (gap_recovery(events(30)),)
+
+
+@pytest.mark.parametrize(("stated", "violated"), [(5, True), (20, False), (21, False)])
+def test_who_states_less_than_the_interval_is_found_in_a_small_world(stated: int, violated: bool) -> None:
+    lossy = Scenario(gap(trace(), checkpoint_every=events(20)), numbered(events=200))
+    small = scaled(replace(lossy, claims=[gap_recovery(events(stated))]))
+    found = {simulate(small, [crash("relay-0").after(events(count))]).status for count in range(2, 12)}
+    assert (Status.VIOLATED if violated else Status.HOLDS) in found
+    assert violated or Status.VIOLATED not in found
 
 
 def test_windows_stay_and_event_time_passes_faster() -> None:
