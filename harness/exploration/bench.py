@@ -270,8 +270,10 @@ class Bench:
 
         Runs without failures have to come to the same; and some with a crash, whether or not it takes what the
         subject's code keeps outside of the world, whether or not what was written is what is read, and also where the
-        world is carried into another process at the crash (`carried_over`). More of these are tried where something
-        outside has changed. What cannot be looked at in this way is `not_looked_at`. Raises InvalidScenario."""
+        world is carried into another process at the crash (`carried_over`); and those with one or two more of the same
+        slice after it, since a second recovery may rest on what the first has not asked for. More of all these are
+        tried where something outside has changed. What cannot be looked at in this way is `not_looked_at`. Raises
+        InvalidScenario."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
@@ -285,13 +287,15 @@ class Bench:
             thorough = partial(self.cluster.simulate_thoroughly, outside)
             ever: dict[str, None] = {}
             for most in (_SOME, _MORE):
-                for schedule, step in small.some_crashes(most):
+                singles = small.some_crashes(most)
+                for schedule, step in [*singles, *small.crashes_in_a_row(singles)]:
                     plain = small._carried(schedule, step, other)
                     digests.append(plain)
                     ever |= dict.fromkeys(outside.changed())
                     outside.put_back()
                     if small._run(schedule, self.seed, thorough).digest() != plain:
-                        how = f"it comes to something else where a crash takes all that it should ({schedule[0]})"
+                        crashes = "; ".join(map(str, schedule))
+                        how = f"it comes to something else where a crash takes all that it should ({crashes})"
                         raise InvalidScenario(self._remembers(how, list(ever)))
                 if not ever:
                     break
@@ -319,12 +323,38 @@ class Bench:
         self.not_looked_at = not_looked_at(arrived)
 
     def some_crashes(self, most: int) -> list[tuple[Schedule, int]]:
-        """Of single crashes at addresses, some from all over the run, and the step in which each strikes."""
-        apart = -(-len(self.calm_classes) // most)
-        return [
+        """Of single crashes at addresses, some from all over the run of each actor, as many of one as of another and in
+        turn; and the step in which each strikes."""
+        of_each: dict[str, list[Reached]] = {}
+        for where, *_ in self.calm_classes:
+            of_each.setdefault(where.address.name, []).append(where)
+        some = list(of_each.values())[:: -(-len(of_each) // most) or 1]
+        rounds = -(-most // max(1, len(some)))
+        found: list[tuple[Schedule, int]] = [
             ((untimed_crash([where.address.name]).at(Moment.exactly(where.address)),), where.step)
-            for where, *_ in self.calm_classes[:: max(1, apart)]
+            for number in range(1, rounds + 1)
+            for where in [passed[len(passed) * (2 * number - 1) // (2 * rounds)] for passed in some]
         ]
+        return found[:most]
+
+    def crashes_in_a_row(self, singles: Sequence[tuple[Schedule, int]]) -> Iterator[tuple[Schedule, int]]:
+        """Each of these crashes with one or, in turn, two more of who came in its place, sooner after the recovery or
+        later by its place among them. And the step in which the last one strikes."""
+        for place, (schedule, step) in enumerate(singles, start=1):
+            (name,) = schedule[0].targets
+            for _ in range(1 + place % 2):
+                later = [
+                    one
+                    for one in self.reached(schedule, self.seed)
+                    if one.address.name == name and one.step > step and len(one.after) == len(schedule)
+                ]
+                if not later:
+                    break
+                where = later[len(later) * place // (len(singles) + 1)]
+                schedule += (untimed_crash([name]).at(Moment.exactly(where.address)),)
+                step = where.step
+            if schedule[1:]:
+                yield schedule, step
 
     def _remembers(self, how: str, changed: Sequence[str]) -> str:
         where = f"{', '.join(changed[:NAMED])} changed" if changed else _SOMEWHERE

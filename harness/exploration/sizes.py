@@ -9,6 +9,7 @@ from ..contracts.scaling import EVENTS
 from ..contracts.scenario import Scenario
 from ..core.errors import StreamproofError
 from ..judging.exercised import Activity
+from ..worlds.simulated.memory_outside import OutsideMemory
 from .bench import Bench, resized
 from .exhausting import EXHAUSTED_BATCHES, EXHAUSTED_EVENTS
 from .plans import SUCCESSIVE_UP_TO
@@ -46,7 +47,12 @@ def _delivers(scenario: Scenario, registry: Registry) -> bool:
     """Whether anything is delivered in a run without faults. What cannot be run is found out by whoever searches it."""
     try:
         bench = Bench(scenario, registry, seed=_ANY)
-        return Activity.DELIVERY in bench.subject.at_work(bench.run((), _ANY))
+        outside = OutsideMemory(bench.subject)
+        try:
+            return Activity.DELIVERY in bench.subject.at_work(bench.run((), _ANY))
+        finally:
+            # Else who looks for it later takes it for what was there at first.
+            outside.put_back()
     except StreamproofError:
         return True
 

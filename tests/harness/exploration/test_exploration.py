@@ -23,6 +23,7 @@ from sampling import long_but_for
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scaling import scaled
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import (
@@ -61,7 +62,9 @@ from streamproof.harness.exploration.plans import (
 )
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
+from streamproof.harness.exploration.sizes import brought_down
 from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint
@@ -504,6 +507,55 @@ def test_what_no_look_at_python_shows_is_refused(where: str) -> None:
         remembering.forget()
 
 
+@dataclass(frozen=True)
+class RecoversByMemory(Mechanism):
+    """Loses its state in a recovery where nobody has kept in a module that it was there before: of one slice alone, or
+    of none before its second recovery."""
+
+    slices: tuple[str, ...]
+    recovery: int
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _RecoversByMemory(machine, self)
+
+
+class _RecoversByMemory(AtWork):
+    def __init__(self, machine: Machine, settings: RecoversByMemory) -> None:
+        super().__init__(machine)
+        self._settings = settings
+
+    def started(self, given: Start) -> None:
+        machine: Any = self.machine
+        me, known = machine.spec.slice_id, json.__dict__.setdefault("_known", set())
+        if given.incarnation == 1:
+            known.discard(me)
+        late = given.incarnation > self._settings.recovery and me in self._settings.slices
+        if late and me not in known and machine.state:
+            machine.state.clear()
+        known.add(me)
+
+
+@pytest.mark.parametrize(
+    ("slices", "recovery"), [(("trace-0",), 1), (("trace-1",), 1), (("trace-0", "trace-1"), 2)], ids=str
+)
+def test_what_one_slice_remembers_or_a_second_recovery_alone_asks_for_is_refused(
+    slices: tuple[str, ...], recovery: int
+) -> None:
+    small = scaled(with_mechanism(RecoversByMemory(slices, recovery)).scenario)
+    try:
+        with pytest.raises(InvalidScenario, match="something remembers one run, or one incarnation, in the next"):
+            Bench(small, REGISTRY, seed=7).require_forgetting()
+    finally:
+        json.__dict__.pop("_known", None)
+
+
+def test_what_is_seen_before_a_search_is_no_memory_of_what_was_there_at_first() -> None:
+    _known.clear()
+    small = brought_down(f"{__name__}:memoizing", REGISTRY, None)
+    assert small.scenario.workload.events
+    assert not _known
+
+
 def test_what_is_written_and_never_read_is_said_and_searched(tmp_path: Path) -> None:
     bench = Bench(with_mechanism(remembering.Noting(str(tmp_path / "notes"))).scenario, REGISTRY, seed=7)
     bench.require_forgetting()
@@ -563,6 +615,10 @@ class _Memoizing(AtWork):
         for event in events:
             _known.setdefault(event.seq, str(event.seq))
         return events
+
+
+def memoizing() -> Scenario:
+    return with_mechanism(Memoizing()).scenario
 
 
 def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
