@@ -232,8 +232,9 @@ def _require_same_as_whole(bench: Bench, trial: Trial, outcome: Outcome) -> None
     if outcome.status is Status.VIOLATED and not bench.whole_runs and bench.attempt(trial) != outcome:
         raise InvalidOperator(
             f"what {bench.scenario.subject.name} does depends on something that is no part of its simulated world: put "
-            f"back, it came to {outcome.kind} under {'; '.join(map(str, trial.schedule))}, and to something else when "
-            "it was run from the beginning; keep nothing in variables of modules or classes, nor in files, and change "
+            f"back, it violated {' by '.join(outcome.kind or ())} under {'; '.join(map(str, trial.schedule))}, and "
+            "came to something else when it was run from the beginning; keep nothing in variables of modules or "
+            "classes, nor in files, and change "
             "nothing that was sent, or that a checkpoint holds: restore() takes a copy of its part"
         )
 

@@ -403,6 +403,9 @@ def test_a_violation_that_no_whole_run_shows_is_reported_as_such(
     trunk_of(bench)
     sound = bench.outcome(bench.run((), bench.seed))
     monkeypatch.setattr(bench, "attempt", lambda trial: sound)
-    with pytest.raises(InvalidOperator, match=r"no part of its simulated world.*restore\(\) takes a copy"):
+    with pytest.raises(
+        InvalidOperator,
+        match=r"no part of its simulated world.*violated rollback-recovery-repeating by .*restore\(\) takes a copy",
+    ):
         search(bench, [plan], SearchBudget(200))
     assert sound.status is not Status.VIOLATED
