@@ -234,8 +234,8 @@ def _require_same_as_whole(bench: Bench, trial: Trial, outcome: Outcome) -> None
             f"what {bench.scenario.subject.name} does depends on something that is no part of its simulated world: put "
             f"back, it violated {' by '.join(outcome.kind or ())} under {'; '.join(map(str, trial.schedule))}, and "
             "came to something else when it was run from the beginning; keep nothing in variables of modules or "
-            "classes, nor in files, and change "
-            "nothing that was sent, or that a checkpoint holds: restore() takes a copy of its part"
+            "classes, nor in files, and change nothing that was sent, or that a checkpoint holds: restore() takes a "
+            "copy of its part"
         )
 
 
