@@ -21,7 +21,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.workloads import words
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("confirmed_once")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("confirmed_in_two")]
 
 DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
 

@@ -179,6 +179,7 @@ def test_its_twin_is_certified(port: int, tmp_path: Path) -> None:
     assert set(statuses(found).values()) == {Status.HOLDS}, found.certificate.verdicts
 
 
+@pytest.mark.long
 def test_a_sink_that_keeps_its_rows_in_files_shares_no_store_that_it_reads_from(tmp_path: Path) -> None:
     """The store is its source's, say, as a topic is: what it has written lies in the run's folders."""
     query = replace(by_batch, stores=(Store("topic", nothing),), claims=(exactly_once(),))

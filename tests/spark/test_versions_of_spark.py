@@ -121,7 +121,7 @@ def test_a_query_survives_on_a_cluster_of_every_version(version: str, tmp_path: 
     assert described.cluster["spark"] == described.versions["pyspark"] == version
 
 
-@pytest.mark.usefixtures("confirmed_once")
+@pytest.mark.usefixtures("confirmed_in_two")
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_wrong_sink_is_refuted_and_the_record_names_the_spark_that_ran(version: str, tmp_path: Path) -> None:
     one = subject("blind-append")
