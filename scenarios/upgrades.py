@@ -35,8 +35,6 @@ else:
 CONTINUES, REFUSED, WRONG = UpgradeOutcome.CONTINUES, UpgradeOutcome.REFUSED, UpgradeOutcome.WRONG
 
 BATCH = 6
-BATCHES = 3
-"""Of input, before it comes again."""
 
 
 def few_pairs(seed: int = 7) -> Workload:
@@ -47,7 +45,7 @@ def few_pairs(seed: int = 7) -> Workload:
         for _ in range(count):
             yield random.choice(("k0", "k1", "k2")), random.choice(("k0", "k1"))
 
-    return Workload("few-pairs", BATCHES * BATCH, BATCH, draw, seed)
+    return Workload("few-pairs", 3 * BATCH, BATCH, draw, seed)
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def disordered_pairs(seed: int = 7) -> Workload:
         for _ in range(count):
             yield random.choice(("k0", "k1", "k2")), random.choice(("0", "0", "18"))
 
-    return Workload("disordered-pairs", BATCHES * BATCH, BATCH, draw, seed)
+    return Workload("disordered-pairs", 3 * BATCH, BATCH, draw, seed)
 
 
 def rising_values(seed: int = 7) -> Workload:
@@ -96,7 +94,7 @@ def rising_values(seed: int = 7) -> Workload:
         for number in range(count):
             yield random.choice(("k0", "k1")), f"{number:03}"
 
-    return Workload("rising-values", BATCHES * BATCH, BATCH, draw, seed)
+    return Workload("rising-values", 3 * BATCH, BATCH, draw, seed)
 
 
 # What the versions do
@@ -175,11 +173,12 @@ def windows_with_more_patience(frame: DataFrame) -> DataFrame:
 
 
 def _ticks(frame: DataFrame, rows: int = 1) -> DataFrame:
-    """A further source, which gives the same at each run. It has no end, and how many batches are made once the other
-    input has ended is chance: nothing comes of its rows from then on."""
+    """A further source, which gives the same at each run: it gives as many rows again each time that the query is
+    started, and those of the first start count."""
     ticks = frame.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", str(rows)).load()
-    some = ticks.where(f"value < {BATCHES * rows}")
-    return some.selectExpr("value AS seq", f"'tick-{rows}' AS key", "CAST(value AS STRING) AS value")
+    return ticks.where(f"value < {rows}").selectExpr(
+        "value AS seq", f"'tick-{rows}' AS key", "CAST(value AS STRING) AS value"
+    )
 
 
 def lines_and_ticks(frame: DataFrame) -> DataFrame:
