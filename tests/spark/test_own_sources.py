@@ -56,6 +56,7 @@ def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_line_that_f
     assert (shown.events, shown.input) == (0, "")
 
 
+@pytest.mark.long
 @needs_mounts
 def test_what_one_call_of_the_sink_does_is_cut_within_the_call(tmp_path: Path) -> None:
     found = certified(own_sources.numbered_in_two, tmp_path, minutes=10)
