@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..core.addresses import DRIVER, TASK, Point, Side
+from ..core.addresses import COMMITS_OF_TASKS, DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
 from .attempts import Passed
 from .conclusion import Planned
@@ -31,9 +31,7 @@ MOST_HALF_DONE = 3
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
 _OF_NODES = frozenset(
     {
-        Point.STATE_COMMIT,
-        Point.WRITER_COMMIT,
-        Point.TASK_COMMIT,
+        *COMMITS_OF_TASKS,
         Point.TASK_END,
         Point.USER,
         Point.LINE,
@@ -43,8 +41,6 @@ _OF_NODES = frozenset(
 _NO_NODES = (Victim.DRIVER, Victim.ANSWER, Victim.DISK)
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
-_LASTING = (Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT)
-"""What a task leaves to others."""
 
 
 @dataclass(frozen=True)
@@ -205,12 +201,14 @@ def _with_the_last_task(profile: Profile, plan: Sequence[Planned]) -> list[Plann
     last = {
         (point, batch_of(one.address)): one
         for one in profile.passed
-        if (point := one.address.point) in _LASTING and one.address.side is Side.AFTER and one.address.actor == TASK
+        if (point := one.address.point) in COMMITS_OF_TASKS
+        and one.address.side is Side.AFTER
+        and one.address.actor == TASK
     }
     found = [
         Planned(crash_at(profile, last[one.crash.point, one.crash.batch], one.crash.victim))
         for one in plan
-        if one.crash.victim is Victim.EXECUTOR and one.crash.side is Side.AFTER and one.crash.point in _LASTING
+        if one.crash.victim is Victim.EXECUTOR and one.crash.side is Side.AFTER and one.crash.point in COMMITS_OF_TASKS
     ]
     return [one for one in found if one not in plan]
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.addresses import FINE_POINTS, Point, Side
+from ..core.addresses import COMMITS_OF_TASKS, FINE_POINTS, Point, Side
 from .conclusion import Planned
 from .plan import Crash
 
 CrashPlace = tuple[Point, Side, str, str, int]
 """Where a crash strikes, in whichever batch: point, side, its name in the batch, actor, batch."""
-NAMED = FINE_POINTS | {Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT}
-"""Points that are called alike in each batch: after the batch, their keys have a name, or the partition. Of stages the
-number is another in each."""
+NAMED = FINE_POINTS | COMMITS_OF_TASKS
+"""Points that are called alike in each batch. Of stages the number is another in each."""
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,10 @@ FINE_POINTS: Final = frozenset({Point.USER, Point.LINE, Point.FILE, Point.MESSAG
 """What lies between the steps that Spark takes. A batch passes many of each, which their names tell apart: that is what
 follows the batch in their keys. Driver and tasks pass them."""
 
+COMMITS_OF_TASKS: Final = frozenset({Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT})
+"""Where a task leaves something to others. After the batch, their keys have its partition, which is the same in each
+batch."""
+
 
 class Side(StrEnum):
     BEFORE = "before"
