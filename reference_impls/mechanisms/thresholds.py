@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
 from math import isnan
 from typing import Final
 
@@ -66,12 +65,7 @@ class Thresholds:
         """Those in force after so many failures: half of what is left, each time."""
         if self.window is not None and self.window.kind is WindowKind.DECAYING:
             return self
-        return _divided(self, 2.0 ** (failures + 1))
-
-
-@lru_cache(maxsize=256)
-def _divided(whole: Thresholds, by: float) -> Thresholds:
-    return whole.divided(by)
+        return self.divided(2.0 ** (failures + 1))
 
 
 class Failures:
