@@ -17,7 +17,6 @@ pytestmark = pytest.mark.docker
 
 REGISTRY = Registry()
 IN_EVERY_RUN = (
-    "delay.active-replication",
     "full-disk.passive-replication",
     "executor-crash.k-safe-grouping",
 )

@@ -138,7 +138,8 @@ def _kill_at_a_random_moment(seed: int, engine: docker.DockerClient, start: Star
     assert reap_containers(engine) == []
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [2, 5])
 def test_nothing_is_left_of_a_harness_that_was_killed_at_some_moment(
     seed: int, engine: docker.DockerClient, start: Start
 ) -> None:

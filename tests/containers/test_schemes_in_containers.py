@@ -155,6 +155,7 @@ def test_a_query_whose_driver_is_killed_does_everything_once(engine: docker.Dock
     assert _left(engine, finished.description.run) == []
 
 
+@pytest.mark.long
 def test_two_clusters_side_by_side_do_not_meet(engine: docker.DockerClient, tmp_path: Path) -> None:
     options = ContainerOptions(workers=1)
     with (

@@ -140,7 +140,7 @@ def test_what_kills_its_workers_is_lost_and_the_rest_is_searched() -> None:
         search(bench, [EverySingle()], SearchBudget())
 
 
-@pytest.mark.parametrize("kind", ["driver", "driver-jvm"])
+@pytest.mark.parametrize("kind", ["driver-jvm", pytest.param("driver", marks=pytest.mark.long)])
 def test_a_search_whose_driver_dies_keeps_what_it_found(kind: str) -> None:
     def show(findings: SearchFindings) -> None:
         for process in ours():

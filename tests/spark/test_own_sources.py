@@ -43,6 +43,7 @@ def certified(query: Query, folder: Path, minutes: float) -> Certified:
     return found
 
 
+@pytest.mark.long
 def test_a_source_that_gives_what_it_has_only_once_is_refuted_by_the_line_that_forgets_it(tmp_path: Path) -> None:
     found = certified(own_sources.taken_once, tmp_path, minutes=10)
     assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts[0]

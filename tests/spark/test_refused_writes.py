@@ -33,7 +33,9 @@ pytestmark = [pytest.mark.spark, needs_mounts]
 CREATED = Moment(Point.FILE, Side.BEFORE, f"1/create {FILE}#1", DRIVER)
 
 
-@pytest.mark.parametrize(("sink", "comes_to"), [(raising, "HOLDS"), (swallowing, "VIOLATED")])
+@pytest.mark.parametrize(
+    ("sink", "comes_to"), [pytest.param(raising, "HOLDS", marks=pytest.mark.long), (swallowing, "VIOLATED")]
+)
 def test_a_sink_that_swallows_an_error_of_the_disk_loses_a_batch_and_one_that_raises_it_does_it_again(
     sink: Callable[..., None], comes_to: str, tmp_path: Path
 ) -> None:

@@ -239,7 +239,11 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
 @pytest.mark.parametrize(
     ("reset", "shows"),
     [
-        (reset_one_place, r"of \d+ rows that a run had left, others had been made once another was reset"),
+        pytest.param(
+            reset_one_place,
+            r"of \d+ rows that a run had left, others had been made once another was reset",
+            marks=pytest.mark.long,
+        ),
         (nothing, r"\d+ rows could be read right after a reset for a run of its own"),
     ],
 )

@@ -103,6 +103,7 @@ def test_rules_of_another_version_are_found_not_to_match(rules: str, jars: str, 
         check_rules(supported(rules), fetch_agent(), environment=env, spark=chosen_spark(made(jars)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_query_survives_on_a_cluster_of_every_version(version: str, tmp_path: Path) -> None:
     """The driver dies at a point of the harness's source, and an executor at one of Spark's."""

@@ -99,7 +99,7 @@ def as_whole_runs(bench: Bench) -> None:
     assert compared > FIRSTS
 
 
-@pytest.mark.parametrize("case", long_but_for(sorted(SPREAD)[::3], CASES))
+@pytest.mark.parametrize("case", long_but_for(sorted(SPREAD)[::4], CASES))
 def test_a_branch_of_every_scheme_is_a_whole_run(case: str) -> None:
     scenario = scenario_of(case)
     world = ("usual", "slow-links", "noticed-late")[CASES.index(case) % 3]
@@ -204,7 +204,7 @@ def test_random_schedules_come_to_what_they_come_to_by_themselves() -> None:
     assert recovering > 10
 
 
-@pytest.mark.parametrize("case", long_but_for(sorted(SPREAD)[1::3], CASES))
+@pytest.mark.parametrize("case", long_but_for(sorted(SPREAD)[1::4], CASES))
 def test_what_is_drawn_in_a_world_that_is_put_back_is_a_whole_run(case: str) -> None:
     """Wherever the first fault strikes: at an address, at a time, after so many events."""
     scenario = scenario_of(case)
@@ -264,7 +264,7 @@ def test_whatever_disturbs_a_world_is_put_back_with_it(case: str) -> None:
     scenario = scenario_of(case)
     bench = Bench(scenario, REGISTRY, seed=5)
     plan = RandomSchedules(5, 40, kinds=tuple(SIMULATED))
-    for piece in range(10):
+    for piece in range(6):
         (trial,) = plan.trials(bench, piece)
         recorder = MemoryRecorder()
         run = Run("captured", scenario, trial.seed, recorder, KINDS, None)
@@ -275,7 +275,7 @@ def test_whatever_disturbs_a_world_is_put_back_with_it(case: str) -> None:
             captured: list[Captured] = [world.capture()]
             while world.run_to(world.steps + 25):
                 captured.append(world.capture())
-            for one in (None, *captured[::3], captured[-1]):
+            for one in (None, *captured[::6], captured[-1]):
                 if one is not None:
                     world.restore(one)
                 world.drained(scenario.deadline)
@@ -296,7 +296,7 @@ def test_what_is_enumerated_comes_to_the_same_in_branches_and_in_whole_runs() ->
 LIMITED = [case for case in sorted(SPREAD) if bench_of_case(case).is_limited]
 
 
-@pytest.mark.parametrize("case", LIMITED)
+@pytest.mark.parametrize("case", long_but_for(LIMITED[::2], LIMITED))
 def test_a_run_that_is_left_where_it_goes_beyond_the_claims_comes_to_what_the_whole_one_does(case: str) -> None:
     bench = bench_of_case(case)
     trunk, compared = trunk_of(bench), 0
