@@ -13,7 +13,7 @@ from streamproof.harness.core.errors import UnknownName
 from streamproof.harness.core.verdicts import Status
 from streamproof.scenarios.bugs import BUGS, RealBug, real_bug
 from versions.bugs import BEGIN, PAGE, Measured, Shown, read_measured, table
-from versions.matrix import with_table
+from versions.tables import with_table
 
 EACH = pytest.mark.parametrize("bug", BUGS, ids=[one.name for one in BUGS])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streamproof.scenarios.subjects.stores import STORES
-from versions.matrix import read_measured, with_table
+from versions.matrix import read_measured
 from versions.stores import BEGIN, MEASURED, PAGE, table
+from versions.tables import with_table
 
 
 def test_the_page_has_the_table_of_what_was_measured() -> None:

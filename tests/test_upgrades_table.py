@@ -29,7 +29,7 @@ from streamproof.harness.upgrading.record import UPGRADE_FILE, RejudgedUpgrade, 
 from streamproof.harness.upgrading.request import UpgradeRequest
 from streamproof.scenarios.upgrades import PAIRS
 from versions import kept, upgrades
-from versions.matrix import with_table
+from versions.tables import with_table
 from versions.upgrades import BEGIN, NAMES, PAGE, Came, read_measured, table, tried, what_came
 
 HERE = chosen_version()

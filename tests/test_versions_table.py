@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
-from versions.matrix import PAGE, read_measured, table, with_table
+from versions.matrix import BEGIN, PAGE, read_measured, table
+from versions.tables import with_table
 
 
 def test_the_page_has_the_table_of_what_was_measured() -> None:
-    assert PAGE.read_text() == with_table(PAGE.read_text(), table(read_measured()))
+    assert PAGE.read_text() == with_table(PAGE.read_text(), table(read_measured()), BEGIN)
 
 
 def test_what_was_measured_is_right_and_was_measured_on_the_spark_that_is_named() -> None:

@@ -32,7 +32,7 @@ from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.bugs import BUGS, RealBug, Release, real_bug
-from versions.matrix import today, with_table
+from versions.tables import exit_status, today, with_table
 
 MEASURED = Path(__file__).with_name("measured_bugs.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "bugs.md"
@@ -134,9 +134,7 @@ def main() -> int:
             measured[name] = Measured(**{**vars(measured.get(name, Measured())), side: shown})
             _write(measured)
     _write(read_measured())
-    if wrong:
-        print(f"not as it must be: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong else 0
+    return exit_status(wrong)
 
 
 def _asked() -> argparse.Namespace:

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -32,15 +31,15 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.spark_choice import chosen_version
-from streamproof.harness.install.spark_environments import environments
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.scenarios.subjects import SUBJECTS, subject
 from streamproof.scenarios.workloads import text
 from versions.kept import Campaign, certificate_of
+from versions.tables import asked_for, exit_status, today, with_table
 
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
-BEGIN, END = "<!-- made by tests/versions/matrix.py -->\n", "<!-- until here -->\n"
+BEGIN = "<!-- made by tests/versions/matrix.py -->\n"
 README = "words-counted"
 AS_WELL = ", "
 """Between a subject that is wrong and what holds of it all the same, in the name of a line."""
@@ -116,9 +115,7 @@ def main() -> int:
             measured.setdefault(name, {})[version] = cell
             _write(measured)
     _write(measured)
-    if wrong:
-        print(f"not as it must be: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong else 0
+    return exit_status(wrong)
 
 
 def _asked() -> argparse.Namespace:
@@ -132,21 +129,6 @@ def of_certificates() -> argparse.ArgumentParser:
     parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
     parser.add_argument("--folder", type=Path, default=Path("certificates"), help="where certificates are kept")
     return parser
-
-
-def asked_for(said: str | None, what: str, choices: Sequence[str], own: argparse.ArgumentParser) -> argparse.Namespace:
-    """What the command line asks for: all versions that there are, and all of these, unless it names some. `own` has
-    what is asked for beside."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=said, formatter_class=raw, parents=[own])
-    there = [one.version for one in environments() if one.whole]
-    parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
-    parser.add_argument(f"--{what}", action="append", choices=choices)
-    parser.add_argument("--table", action="store_true", help="make no more than the table")
-    asked = parser.parse_args()
-    asked.spark = asked.spark or [*there, chosen_version()]
-    setattr(asked, what, getattr(asked, what) or [*choices])
-    return asked
 
 
 def _missing(name: str, version: str) -> bool:
@@ -214,10 +196,6 @@ def _cell(tried: TriedQuery, certificate: Certificate, whole: bool) -> Cell:
     )
 
 
-def today() -> str:
-    return datetime.now(UTC).date().isoformat()
-
-
 def read_measured(file: Path = MEASURED) -> Measured:
     kept = json.loads(file.read_text()) if file.exists() else {}
     return {name: {version: Cell(**cell) for version, cell in cells.items()} for name, cells in kept.items()}
@@ -225,7 +203,7 @@ def read_measured(file: Path = MEASURED) -> Measured:
 
 def _write(measured: Measured) -> None:
     write_measured(measured, MEASURED)
-    PAGE.write_text(with_table(PAGE.read_text(), table(measured)))
+    PAGE.write_text(with_table(PAGE.read_text(), table(measured), BEGIN))
 
 
 def write_measured(measured: Measured, file: Path) -> None:
@@ -250,11 +228,6 @@ def _told(name: str, version: str, cell: Cell | None) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
-
-
-def with_table(page: str, made: str, begin: str = BEGIN) -> str:
-    before, _, rest = page.partition(begin)
-    return f"{before}{begin}{made}{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

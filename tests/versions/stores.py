@@ -21,16 +21,8 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.scenarios.subjects.stores import STORES, StoreLine, store_line
-from versions.matrix import (
-    Measured,
-    TriedQuery,
-    asked_for,
-    certified,
-    of_certificates,
-    read_measured,
-    with_table,
-    write_measured,
-)
+from versions.matrix import Measured, TriedQuery, certified, of_certificates, read_measured, write_measured
+from versions.tables import asked_for, exit_status, with_table
 
 MEASURED = Path(__file__).with_name("measured_stores.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
@@ -56,9 +48,7 @@ def main() -> int:
             measured.setdefault(name, {})[version] = cell
             _write(measured)
     _write(measured)
-    if wrong:
-        print(f"not as it must be: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong else 0
+    return exit_status(wrong)
 
 
 @contextmanager

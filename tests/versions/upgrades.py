@@ -35,7 +35,7 @@ from streamproof.harness.upgrading.telling import shortened_why
 from streamproof.harness.upgrading.upgrade import upgrade
 from streamproof.scenarios.upgrades import PAIRS, UpgradePair
 from versions.kept import LENGTH, digest_of_work
-from versions.matrix import asked_for, today, with_table
+from versions.tables import asked_for, exit_status, today, with_table
 
 MEASURED = Path(__file__).with_name("measured_upgrades.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "upgrades.md"
@@ -102,9 +102,7 @@ def main() -> int:
             measured.setdefault(pair.name, {})[version] = came
             _write(measured)
     _write(measured)
-    if wrong:
-        print(f"not as it must be: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong else 0
+    return exit_status(wrong)
 
 
 def _own() -> argparse.ArgumentParser:
