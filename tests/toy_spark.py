@@ -61,6 +61,8 @@ from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
 """An id that no process of Linux has."""
+SESSION = "SESSION"
+"""In the environment with which an attempt attaches to a session: which."""
 
 
 class Does(StrEnum):
@@ -388,7 +390,7 @@ class ToySpark:
         else:
             assert module.endswith("queries.driver")
 
-            session = name.partition(".")[0]
+            session = given[SESSION]
             self._attempts[session] += 1
             warm, written = self._attempts[session] > 1, self._written[session]
 
@@ -419,7 +421,7 @@ class ToySpark:
 def _session(process: ToyProcess, path: str) -> None:
     plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
     harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
-    harness.send(Warm({}))
+    harness.send(Warm({SESSION: plan.node}))
     harness.receive()
     harness.close()
 

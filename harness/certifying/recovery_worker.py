@@ -19,10 +19,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from psutil import virtual_memory
 
 from ..contracts.query import Query, RunFolders, label_of
 from ..contracts.subject import TASK_POINTS
@@ -75,6 +76,8 @@ a session may take to come up, on a machine that is busy."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
+_SPARE_BYTES = 2 << 30
+"""How much memory has to be free for a session that waits to take another one's place."""
 
 
 _SETTINGS = {
@@ -112,6 +115,23 @@ class _CurrentAttempt:
 
 class GivenUp(BaseException):
     """Whoever has asked for an attempt wants it no more."""
+
+
+@dataclass
+class _Session:
+    """A warm session, which is a node of its own."""
+
+    process: DriverProcess
+    has_lived: bool = False
+    """Whether it has run an attempt."""
+
+    @property
+    def name(self) -> str:
+        return self.process.name
+
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
 
 
 class RecoveryWorker:
@@ -155,9 +175,12 @@ class RecoveryWorker:
         self._refuses: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
         """Files that the JVM has written outside of the recovery worker's folders in the current attempt."""
-        self._gateway: Mapping[str, str] | None = None
-        self._has_lived = False
-        """Whether its session has run an attempt."""
+        self._spare: _Session | None = None
+        """What takes the place of the session when that is killed."""
+        self._sessions = 0
+        """How many there have been."""
+        self._gateways: dict[str, Mapping[str, str]] = {}
+        """Of the sessions that have come up, the environment with which a process attaches to them."""
         self.ran: SparkRuns | None = None
         """What its attempts have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
@@ -191,7 +214,7 @@ class RecoveryWorker:
             stack.callback(lambda: self._server.call(self._hang_up()))
             self._session = self._start_session()
             # Who still uses a folder when it is taken away is left with what nobody serves.
-            stack.callback(lambda: self._processes.kill_node(self.name))
+            stack.callback(self._end_sessions)
             self._owned = stack.pop_all()
         return self
 
@@ -246,7 +269,7 @@ class RecoveryWorker:
 
         def ready() -> bool:
             self._check_wanted()
-            if self._alive(self._session) and self._gateway is not None:
+            if self._alive(self._session.process) and self._session.name in self._gateways:
                 return True
             if signs.silent() >= READY_SECONDS:
                 raise DeadlinePassed(what, READY_SECONDS, "nothing of it")
@@ -256,12 +279,19 @@ class RecoveryWorker:
 
     def rest(self) -> None:
         """End its session until the next attempt: meanwhile others need the memory."""
-        self._processes.kill_node(self.name)
+        self._end_sessions()
 
     def renew(self) -> None:
         """See to it that the next attempt is the first of its session."""
-        if self._has_lived:
+        if self._session.has_lived:
             self.rest()
+
+    def keep_spare(self) -> None:
+        """Have a session come up that takes the place of this one when it is killed, if there is memory for both. Not
+        where the query brings libraries: what they do as a JVM starts has to come after the death."""
+        query, memory = self._query, virtual_memory().available
+        if self._session.lives and self._spare is None and memory > _SPARE_BYTES and not (query.packages or query.jars):
+            self._spare = self._start_session()
 
     @contextmanager
     def fed(self, query: Query, batches: Sequence[Sequence[Event]]) -> Iterator[None]:
@@ -279,15 +309,15 @@ class RecoveryWorker:
         """From its next attempt on, live another version of the query, on what is in the folders: in a session of its
         own, where that is configured otherwise, or is one of another Spark's. Raises DeadlinePassed or ProcessDied."""
         same = processes is self._processes and query.configuration == self._query.configuration
-        if not same or query.hooks != self._query.hooks:
-            self._processes.kill_node(self.name)
-            self._gateway = None
+        anew = not same or query.hooks != self._query.hooks
+        if anew:
+            self._end_sessions()
         self._query, self._processes, self._spark = query, processes, spark
         self.ran = None
         self._input = processes.scratch / f"{self.name}.input"
         self._write_input()
         self._whole = self._watching_of(query)
-        if self._gateway is None:
+        if anew:
             self._session = self._start_session()
             self.await_ready()
 
@@ -325,10 +355,10 @@ class RecoveryWorker:
         fatal: Callable[[Address], bool] | None,
         refuses: Callable[[Address], bool] | None,
     ) -> Attempt:
-        if self._session.poll() is not None or self._gateway is None:
+        if not self._session.lives or self._session.name not in self._gateways:
             self._start_anew()
         attempt = self._begin(actor, incarnation, watched, fatal, refuses)
-        self._has_lived = True
+        self._session.has_lived = True
         before = self._begin_files(watched, incarnation, refuses is not None)
         process = self._start_attempt(actor, sink, incarnation, kind)
 
@@ -358,7 +388,7 @@ class RecoveryWorker:
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_attempt())
-            end_python_workers(self._session.pid)
+            end_python_workers(self._session.process.pid)
         if attempt.refused is not None:
             attempt.refused.times = self._refused() - before
         self._settle(attempt, watched)
@@ -369,7 +399,7 @@ class RecoveryWorker:
         if attempt.failure is not None:
             attempt.failed_at = self._server.clock.stamp().at
             attempt.failed_in = last_planned_batch(self._checkpoint)
-        if process.poll() != 0 or self._session.poll() is not None:
+        if process.poll() != 0 or not self._session.lives:
             self._start_anew()
         if attempt.failure is not None:
             self.relay.require_stores()
@@ -410,17 +440,23 @@ class RecoveryWorker:
         machine's: where memory is short, or when it goes down."""
         said = f"ended with status {process.poll()}; its log ends:\n{self._tail(process)}"
         started = any(isinstance(stamped.record, Started) for stamped in attempt.records)
-        from_outside = process.poll() in (-signal.SIGKILL, -signal.SIGTERM) or self._session.poll() is not None
+        from_outside = process.poll() in (-signal.SIGKILL, -signal.SIGTERM) or not self._session.lives
         if from_outside or not started:
             return ProcessDied(f"an attempt of the query {said}")
         return InvalidOperator(f"query {self._query.name!r}: its process {said}")
 
     def _start_anew(self) -> None:
         """What an attempt that did not come to its end has left in the session could go on writing to the folders."""
-        self._processes.kill_node(self.name)
-        self._gateway = None
-        self._session = self._start_session()
+        self._processes.kill_node(self._session.name)
+        spare, self._spare = self._spare, None
+        self._session = spare if spare is not None and spare.lives else self._start_session()
         self.await_ready()
+
+    def _end_sessions(self) -> None:
+        self._processes.kill_node(self._session.name)
+        if self._spare is not None:
+            self._processes.kill_node(self._spare.name)
+            self._spare = None
 
     def _begin(
         self,
@@ -465,21 +501,24 @@ class RecoveryWorker:
 
     # Processes
 
-    def _start_session(self) -> DriverProcess:
-        self._has_lived = False
+    def _start_session(self) -> _Session:
+        self._sessions += 1
+        name = f"{self.name}.session-{self._sessions}"
         server = self._server
-        plan = WarmPlan(server.token, server.place, self.name, str(Path.cwd()))
-        path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
+        plan = WarmPlan(server.token, server.place, name, str(Path.cwd()))
+        path = write_private(self._processes.scratch / f"{name}.json", msgspec.json.encode(plan))
         settings = {**_SETTINGS, **self._query.configuration}
         settings = {**settings, **self._watching_settings(settings)}
         if self._spark.source_in_java:
             settings = with_source(settings, self._processes.spark)
-        return self._processes.start_driver(
-            self.name,
-            "streamproof.harness.certifying.warm_session",
-            [str(path.resolve())],
-            settings=settings,
-            master=_MASTER,
+        return _Session(
+            self._processes.start_driver(
+                name,
+                "streamproof.harness.certifying.warm_session",
+                [str(path.resolve())],
+                settings=settings,
+                master=_MASTER,
+            )
         )
 
     def _watching_settings(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -512,12 +551,11 @@ class RecoveryWorker:
         )
         path = scratch / f"{name}.pickle"
         write_query_plan(path, plan)
-        assert self._gateway is not None
         return self._processes.start_driver(
             name,
             "streamproof.harness.worlds.spark.queries.driver",
             [str(path.resolve())],
-            env={**self._gateway, **self._user_points},
+            env={**self._gateways[self._session.name], **self._user_points},
             master=_MASTER,
         )
 
@@ -547,8 +585,7 @@ class RecoveryWorker:
     async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = await read_frame(reader)
         if body is not None:
-            warm = decoded(_from_warm, body)
-            self._gateway = warm.gateway
+            self._gateways[greeting.node] = decoded(_from_warm, body).gateway
             await self._over.wait()
 
     async def _hear_attempt(
@@ -638,9 +675,9 @@ class RecoveryWorker:
         theirs, but for what its Python workers do that have no task.
         """
         attempt, node = self._current.attempt, self._processes.node_of(pid, address)
-        if attempt is None or node not in (self.name, f"{self.name}.life-{self._attempts}"):
+        if attempt is None or node not in (self._session.name, f"{self.name}.life-{self._attempts}"):
             return None
-        of_task = node == self.name and not works_for_driver(pid)
+        of_task = node == self._session.name and not works_for_driver(pid)
         return Sender(node, TASK if of_task else DRIVER, attempt.incarnation)
 
     def arrived(self, held: HeldMessage) -> Fate:
@@ -678,7 +715,7 @@ class RecoveryWorker:
         """The session first: without it, what the user's code does in its own process comes to nothing. Together: while
         a thread of one process is held at an operation on files, who waits for its turn cannot go, and that may be the
         other's."""
-        proof = self._processes.kill_together([self.name, f"{self.name}.life-{self._attempts}"])
+        proof = self._processes.kill_together([self._session.name, f"{self.name}.life-{self._attempts}"])
         return Death(address, at, proof.pids, proof.gone)
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:

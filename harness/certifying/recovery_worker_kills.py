@@ -131,6 +131,9 @@ class RecoveryWorkerKiller:
                 if isinstance(attempt.failure, InvalidOperator):
                     continue
                 return attempts, strikes
+            # Where a JVM may remember, the next one is to know nothing of what was before the death.
+            if not self._anew:
+                worker.keep_spare()
             attempt = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
             attempts.append(attempt)
             if attempt.death is None:

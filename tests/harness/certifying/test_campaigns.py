@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ from streamproof.harness.certifying.waiting import AttemptStates, Waiting
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core import signs
-from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.addresses import DRIVER, Point, Side
 from streamproof.harness.core.errors import (
     DeadlinePassed,
     ExitStatus,
@@ -646,6 +646,62 @@ def test_a_recovery_worker_that_is_left_ends_the_attempt_of_another_thread_befor
     assert [type(error) for error in ended] == [GivenUp]
 
 
+def test_a_spare_session_takes_the_place_of_one_that_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path)
+    with ExitStack() as stack:
+        (worker,) = reference_runs.open_recovery_workers(
+            stack, "spare", toy(Does.BY_ID), WORKLOAD, tmp_path / "work", True
+        )
+        worker.await_ready()
+        first = worker._session
+        worker.keep_spare()
+        spare = worker._spare
+        assert spare is not None
+        attempt = worker.live(DRIVER, "sink", 1, watched=True, fatal=lambda address: address.point is Point.ADD_BATCH)
+        assert attempt.death is not None
+        assert not first.lives
+        assert (worker._session, worker._spare) == (spare, None)
+        assert worker.live(DRIVER, "sink", 2, watched=False).ended
+        worker.keep_spare()
+        worker.rest()
+        assert not spare.lives
+        assert worker._spare is None
+
+
+def test_no_spare_session_is_kept_of_a_query_that_brings_libraries(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path)
+    query = toy(Does.BY_ID, jars=("upload.jar",))
+    with ExitStack() as stack:
+        (worker,) = reference_runs.open_recovery_workers(stack, "jars", query, WORKLOAD, tmp_path / "work", True)
+        worker.await_ready()
+        worker.keep_spare()
+        assert worker._spare is None
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 8 << 30])
+def test_a_spare_session_that_died_or_has_no_memory_is_one_that_was_not_there(
+    memory: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path)
+    monkeypatch.setattr(recovery_worker, "virtual_memory", lambda: SimpleNamespace(available=memory))
+    with ExitStack() as stack:
+        (worker,) = reference_runs.open_recovery_workers(
+            stack, "none", toy(Does.BY_ID), WORKLOAD, tmp_path / "work", True
+        )
+        worker.await_ready()
+        worker.keep_spare()
+        spare = worker._spare
+        assert (spare is None) == (memory < 2 << 30)
+        if spare is not None:
+            worker._processes.kill_node(spare.name)
+        attempt = worker.live(DRIVER, "sink", 1, watched=True, fatal=lambda address: address.point is Point.ADD_BATCH)
+        assert attempt.death is not None
+        assert worker._session is not spare
+        assert worker.live(DRIVER, "sink", 2, watched=False).ended
+
+
 def test_a_session_that_did_not_come_up_is_started_again_for_the_next_attempt(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -655,7 +711,7 @@ def test_a_session_that_did_not_come_up_is_started_again_for_the_next_attempt(
     def not_the_first_time(worker: RecoveryWorker) -> None:
         start_anew(worker)
         if not next(started):
-            worker._gateway = None
+            worker._gateways.clear()
             raise DeadlinePassed("a warm session", 90, "nothing of it")
 
     monkeypatch.setattr(RecoveryWorker, "_start_anew", not_the_first_time)

@@ -53,7 +53,11 @@ class Worker:
         self.store = self
         self.names = VaryingNames()
         self.lived: list[tuple[str, int]] = []
+        self.spares = 0
         self._before = 0
+
+    def keep_spare(self) -> None:
+        self.spares += 1
 
     @contextmanager
     def fed(self, query: Query, batches: object) -> Iterator[None]:
@@ -99,12 +103,14 @@ def kill_twice(worker: Worker, references: list[Stamped], anew: bool) -> list[tu
 def test_where_a_jvm_may_remember_each_run_is_the_first_of_its_session_its_references_too(worker: Worker) -> None:
     lived = [*((actor, 0) for actor in REFERENCES), ("driver", 0), ("driver", 0)]
     assert kill_twice(worker, [], anew=True) == [*lived, *lived]
+    assert not worker.spares
 
 
 def test_where_none_does_a_run_goes_on_where_the_one_before_has_ended(worker: Worker) -> None:
     lived = [*((actor, place) for place, actor in enumerate(REFERENCES)), ("driver", 2), ("driver", 0)]
     again = [*((actor, place) for place, actor in enumerate(REFERENCES, 1)), ("driver", 3), ("driver", 0)]
     assert kill_twice(worker, [], anew=False) == [*lived, *again]
+    assert worker.spares == 2
 
 
 def test_a_jvm_may_remember_where_the_query_calls_it_or_brings_a_library_whose_crashes_are_copied() -> None:
