@@ -18,12 +18,28 @@ _INTO_THE_JVM: Final = (
 )
 """What in Python names a class of the JVM's, or calls something of its: a class, an object (`sc._jsc`), a map. What
 forgets an object, whenever Python comes to that, is none of it."""
+_OF_THE_CONTEXT: Final = frozenset(
+    {
+        "SparkContext.addArchive",
+        "SparkContext.addFile",
+        "SparkContext.addPyFile",
+        "SparkContext.setCheckpointDir",
+        "SparkContext.setSystemProperty",
+        "StatusTracker.getJobIdsForGroup",
+    }
+)
+"""What of pyspark's own keeps something in the JVM, or asks what is kept there, beside all sessions."""
 
 
 def goes_into_the_jvm(passed: Iterable[Passed]) -> bool:
-    """Whether the user's code calls classes or objects of Spark's JVM itself: in their memory it can keep what a crash
-    forgets."""
-    return any(line.called.startswith(_INTO_THE_JVM) for one in passed if (line := _line(one)) is not None)
+    """Whether the user's code calls classes or objects of Spark's JVM itself, or what of pyspark's does that for it: in
+    their memory it can keep what a crash forgets."""
+    return any(_keeps_in_the_jvm(line.called) for one in passed if (line := _line(one)) is not None)
+
+
+def _keeps_in_the_jvm(called: str) -> bool:
+    of_spark = called.startswith("pyspark.") and ".".join(called.split(".")[-2:]) in _OF_THE_CONTEXT
+    return of_spark or called.startswith(_INTO_THE_JVM)
 
 
 def places_in_code(passed: Sequence[Passed]) -> Mapping[PassedPlace, str]:

@@ -26,6 +26,7 @@ import msgspec
 from ...core.wire import Endpoint
 from .children import adopt_orphans, children
 from .handed_over import STARTED, SUBMITTED, HandedOver, tell_of_handing_over
+from .jvm_calls import done_in_the_jvm
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -136,8 +137,11 @@ class Effects:
         told = tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
         if owner != _JVM:
             return told
-        # It may be no more than the name of a thing that is asked to write later.
         place = "" if callee.f_back is None else place_of(callee.f_back)
+        if self.active and (done := done_in_the_jvm(callee)) is not None:
+            with self._lock:
+                self._seen[*done, place] += 1
+        # It may be no more than the name of a thing that is asked to write later.
         for path, signs in told:
             self._in_the_jvm.setdefault(path, (signs, place))
         return ()
@@ -331,7 +335,7 @@ def _written_path(given: Any) -> str:
     """Where a text or a path leads that somebody is told; empty where it can be none."""
     if not isinstance(given, str | os.PathLike):
         return ""
-    path = _path(given).removeprefix("file://")
+    path = _path(given).removeprefix("file://").removeprefix("file:")
     if not path or len(path) > _LONGEST_PATH or "\0" in path or "\n" in path:
         return ""
     return os.path.realpath(path)

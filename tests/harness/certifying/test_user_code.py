@@ -85,3 +85,16 @@ def test_code_that_calls_what_is_in_the_jvm_is_known_by_that() -> None:
         assert goes_into_the_jvm([forgets, calls])
         assert profile_of(attempt_of([done(0)], also=[calls])).into_the_jvm
     assert not profile_of(attempt_of([done(0)], also=[forgets])).into_the_jvm
+
+
+def test_so_is_code_that_calls_what_of_pyspark_keeps_something_in_the_jvm_beside_all_sessions() -> None:
+    for called in (
+        "pyspark.core.context.SparkContext.setSystemProperty",
+        "pyspark.context.SparkContext.setSystemProperty",
+        "pyspark.core.context.SparkContext.addFile",
+        "pyspark.core.context.SparkContext.setCheckpointDir",
+        "pyspark.core.status.StatusTracker.getJobIdsForGroup",
+    ):
+        assert goes_into_the_jvm([line(f"1/m.put:4 calls {called}#1")])
+    for called in ("pyspark.core.context.SparkContext.setJobDescription", "their.SparkContext.addFile"):
+        assert not goes_into_the_jvm([line(f"1/m.put:4 calls {called}#1")])

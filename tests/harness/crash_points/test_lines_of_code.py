@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import shared_memory
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.sql.utils import ForeachBatchFunction
@@ -1169,6 +1169,54 @@ def test_a_file_whose_path_is_handed_to_the_jvm_is_an_effect_where_it_is_another
     made, asked = (str(tmp_path / name) for name in ("made", "asked"))
     body = f"from py4j.made_up import File\nFile({asked!r})\nFile({made!r}).create()"
     assert noted(body) == {("file", "made", 1)}
+
+
+def test_a_uri_that_the_jvm_is_handed_leads_to_a_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Callable[[str], set[tuple[str, str, int]]]
+) -> None:
+    module = ModuleType("py4j.made_up")
+    exec(
+        "import ctypes, os\ndef write(uri):\n"
+        "    os.close(ctypes.CDLL(None).creat(uri.removeprefix('file:').encode(), 0o600))\n",
+        module.__dict__,
+    )
+    monkeypatch.setitem(sys.modules, "py4j.made_up", module)
+    assert noted(f"from py4j.made_up import write\nwrite('file:{tmp_path}/made')") == {("file", "made", 1)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("JavaClass('java.lang.ProcessBuilder', client)('true')", ("process", "java.lang.ProcessBuilder")),
+        ("JavaMember('exec', None, 'o7', client)('true')", ("process", "exec")),
+        ("JavaClass('java.lang.Thread', client)(None)", ("thread", "java.lang.Thread")),
+        ("JavaMember('foreachPartitionAsync', None, 'o7', client)(None)", ("thread", "foreachPartitionAsync")),
+        (
+            "JavaMember('newFixedThreadPool', None, 'z:java.util.concurrent.Executors', client)(1)",
+            ("thread", "java.util.concurrent.Executors.newFixedThreadPool"),
+        ),
+        ("JavaClass('java.net.Socket', client)('store', 1)", ("connection", "java.net.Socket")),
+        ("JavaMember('openStream', None, 'o7', client)()", ("connection", "openStream")),
+        (
+            "JavaMember('newHttpClient', None, 'z:java.net.http.HttpClient', client)()",
+            ("connection", "java.net.http.HttpClient.newHttpClient"),
+        ),
+        ("JavaMember('sleep', None, 'z:java.lang.Thread', client)(1)", None),
+        ("JavaMember('currentTimeMillis', None, 'z:java.lang.System', client)()", None),
+        ("JavaClass('java.util.HashMap', client)()", None),
+        ("JavaMember('put', None, 'o7', client)('a', 'b')", None),
+    ],
+)
+def test_programs_threads_and_connections_that_the_jvm_is_asked_for_are_effects(
+    monkeypatch: pytest.MonkeyPatch,
+    noted: Callable[[str], set[tuple[str, str, int]]],
+    asked: str,
+    named: tuple[str, str] | None,
+) -> None:
+    client = SimpleNamespace(gateway_property=SimpleNamespace(pool=None), converters=None, send_command=lambda *_: "yv")
+    monkeypatch.setitem(sys.modules, "the_jvms", cast(Any, SimpleNamespace(client=client)))
+    body = f"from py4j.java_gateway import JavaClass, JavaMember\nfrom the_jvms import client\n{asked}"
+    assert noted(body) == (set() if named is None else {(*named, 1)})
 
 
 def test_what_others_do_meanwhile_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
