@@ -100,6 +100,8 @@ class Effects:
         self._lock = threading.Lock()
         self._due = False
         """Whether a place was come to since it was last looked around."""
+        self.asks_the_jvm = False
+        """Whether the user's code has called something of Spark's JVM itself."""
         self.active = False
 
     def install(self) -> None:
@@ -137,6 +139,7 @@ class Effects:
         told = tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
         if owner != _JVM:
             return told
+        self.asks_the_jvm = True
         place = "" if callee.f_back is None else place_of(callee.f_back)
         if self.active and (done := done_in_the_jvm(callee)) is not None:
             with self._lock:

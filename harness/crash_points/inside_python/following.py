@@ -74,7 +74,7 @@ class Follower:
 
     def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
         self._effects.come_by(place_in(key))
-        self._maps.write_back()
+        self._maps.write_back(asks_the_jvm=self._effects.asks_the_jvm)
         self._announcer.hold(actor, side, key, text)
 
     def _tell(self, last: bool = False) -> None:

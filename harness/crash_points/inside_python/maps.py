@@ -18,7 +18,9 @@ from .open_things import is_written
 MAPPED: Final = "mmap.__new__"
 """How Python says that it maps a file. Of a library in C that does, it says nothing."""
 _SHARED: Final = (mmap.ACCESS_DEFAULT, mmap.ACCESS_WRITE)
-_MAPS: Final = "/proc/self/maps"
+JVM: Final = "STREAMPROOF_JVM"
+"""The variable of the environment that has the number of the process of Spark's JVM."""
+_MAPS: Final = "/proc/{}/maps"
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 """SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER: what `fsync` does without telling the disk."""
 _MADE_ANEW: Final = os.fsencode(LOG_INDEX)
@@ -31,7 +33,8 @@ def written_map(arguments: tuple[Any, ...]) -> int | None:
 
 
 class SharedMaps:
-    """Of the files in the run's folders that this process has mapped to store into: Python code, or a library in C."""
+    """Of the files in the run's folders that this process has mapped to store into: Python code, or a library in C. And
+    of those that Spark's JVM has, once the user's code has asked it for something."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = tuple(os.fsencode(folder) + b"/" for folder in folders)
@@ -39,12 +42,17 @@ class SharedMaps:
         """By inode, a descriptor of our own: who has mapped a file may have closed it."""
         # One that a finalizer can take again, which runs whenever it likes.
         self._lock = threading.RLock()
+        self._jvm = os.environ.get(JVM, "")
 
-    def write_back(self) -> None:
+    def write_back(self, *, asks_the_jvm: bool = False) -> None:
         """Have the kernel write down what was stored, so that it is in the files. What was stored in a map that is gone
         again is written by then: the kernel does that when a file is closed."""
         with self._lock:
-            mapped = dict(self._mapped())
+            mapped = dict(self._mapped("self"))
+            if asks_the_jvm and self._jvm:
+                # It may be gone.
+                with suppress(OSError):
+                    mapped |= self._mapped(self._jvm)
             for inode in self._files.keys() - mapped.keys():
                 os.close(self._files.pop(inode))
             for inode, path in mapped.items():
@@ -54,9 +62,9 @@ class SharedMaps:
                         self._files[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                     write_down(self._files[inode])
 
-    def _mapped(self) -> Iterator[tuple[int, bytes]]:
+    def _mapped(self, process: str) -> Iterator[tuple[int, bytes]]:
         """Inode and path of each, but for SQLite's, which nobody finds after a death: it is made anew."""
-        with open(_MAPS, "rb") as maps:
+        with open(_MAPS.format(process), "rb") as maps:
             content = maps.read()
         # There are hundreds of maps, and mostly none of such a file.
         if any(folder in content for folder in self._folders):

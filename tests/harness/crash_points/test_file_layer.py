@@ -38,7 +38,7 @@ from streamproof.harness.crash_points.files.naming import FilePoints
 from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
-from streamproof.harness.crash_points.inside_python.maps import SharedMaps
+from streamproof.harness.crash_points.inside_python.maps import JVM, SharedMaps
 
 RUN = f"tests-of-files-{os.getpid()}"
 
@@ -99,6 +99,17 @@ STEPS = st.lists(
 
 Store = Callable[[int, bytes], object]
 """Where, and what."""
+
+
+STORES_WHEN_TOLD = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0)
+print("mapped", flush=True)
+for line in sys.stdin:
+    memory[:1] = line[:1].encode()
+    print("stored", flush=True)
+"""
 
 
 @contextmanager
@@ -408,6 +419,26 @@ class TestJournal:
         assert len(os.listdir("/proc/self/fd")) == open_before
         # It is the kernel that writes, page by page: no death comes in between.
         assert controller.heard[heard:] == []
+
+    def test_has_what_the_jvm_stored_in_a_map_once_the_users_code_has_asked_it_for_something(
+        self, mounted: MountedFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = mounted.mount / "counts"
+        path.write_bytes(b"-" * mmap.PAGESIZE)
+        given = [sys.executable, "-c", STORES_WHEN_TOLD, str(path)]
+        with subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            monkeypatch.setenv(JVM, str(process.pid))
+            maps = SharedMaps([str(mounted.mount)])
+            assert process.stdout.readline() == "mapped\n"
+            process.stdin.write("1\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "stored\n"
+            maps.write_back(asks_the_jvm=True)
+            assert told(journalled(mounted)) == {"counts": b"1" + b"-" * (mmap.PAGESIZE - 1)}
+        # It is gone.
+        maps.write_back(asks_the_jvm=True)
 
     def test_is_not_told_of_the_index_that_sqlite_maps_and_makes_anew(self, mounted: MountedFolder) -> None:
         with closing(sqlite3.connect(mounted.mount / "rows.db")) as database:

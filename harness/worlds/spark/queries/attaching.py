@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....crash_points.inside_python.maps import JVM
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -30,7 +32,9 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
     """The environment with which another process attaches to the JVM of this one."""
     gateway: Any = spark.sparkContext._gateway
     parameters = gateway.gateway_parameters
-    return {PORT: str(parameters.port), SECRET: parameters.auth_token}
+    # Who has attached itself knows the number from its environment.
+    jvm = {} if gateway.proc is None else {JVM: str(gateway.proc.pid)}
+    return {PORT: str(parameters.port), SECRET: parameters.auth_token, **jvm}
 
 
 def _call_anew(context: Any) -> None:
