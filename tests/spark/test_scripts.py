@@ -83,7 +83,7 @@ def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: 
         RecoveryWorker(0, processes, query, batches, tmp_path / "workers", spark, 90.0, watches_inside=False) as worker,
     ):
         worker.await_ready()
-        applications = set()
+        applications, beginnings = set(), set()
         for incarnation in (1, 2):
             # What the first has left in the JVM is not there for the second.
             worker.store.clear()
@@ -93,7 +93,9 @@ def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: 
             lines = found([json.loads(key) for key in kept.rows])
             assert set(lines.values()) == {"yes"}, lines
             applications |= {line for line in lines if line.startswith("an application")}
+            beginnings |= {line for line in lines if line.startswith("a beginning")}
         assert len(applications) == 2, "what is called by the application's id is another one after a crash"
+        assert len(beginnings) == 2, "and so is what is called by when it began"
     assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
 
 

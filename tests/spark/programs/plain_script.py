@@ -139,6 +139,9 @@ def batch_into(folder):
             f"an application of its own, {spark.sparkContext.applicationId}": lambda: (
                 spark.sparkContext.applicationId == spark.conf.get("spark.app.id")
             ),
+            f"a beginning of its own, {spark.sparkContext.startTime}": lambda: (
+                str(spark.sparkContext.startTime) == spark.conf.get("spark.app.startTime")
+            ),
             "an RDD": lambda: spark.sparkContext.parallelize([1, 2, 3]).map(lambda n: n * 2).sum() == 12,
         }
         relied_on(folder, "batch", lines)

@@ -4,6 +4,7 @@ no JVM has to come up."""
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """What pyspark reads: with them in its environment a process starts no JVM of its own."""
 WAREHOUSE = "spark.sql.warehouse.dir"
 """The setting that says where Spark puts tables that have no place of their own."""
-_APPLICATION = "spark.app.id"
+_APPLICATION, _BEGAN = "spark.app.id", "spark.app.startTime"
 
 
 def enter_working_folder(folder: Path) -> None:
@@ -38,13 +39,18 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
 
 
 def _call_anew(context: Any) -> None:
-    """Give the application another id, as a driver that is started again has: a file that is called by it is another
-    one then."""
+    """Give the application another id, and another time at which it has begun, as a driver that is started again has: a
+    file that is called by one of them is another one then."""
     made = f"local-{uuid.uuid4().int % 10**13:013}"
     field = context.getClass().getDeclaredField("_applicationId")
     field.setAccessible(True)
     field.set(context, made)
     context.conf().set(_APPLICATION, made)
+    now = time.time_ns() // 1_000_000
+    began = context.getClass().getDeclaredField("startTime")
+    began.setAccessible(True)
+    began.setLong(context, now)
+    context.conf().set(_BEGAN, str(now))
 
 
 def attached_session(warehouse: Path) -> SparkSession:
