@@ -172,7 +172,9 @@ NO_FILES = (
 )
 IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
-    "states are recovered from in a JVM that has run the query before. Real kills forget it too."
+    "states are recovered from in a JVM that has run the query before. Real kills forget it too. Nor is all seen that "
+    "such code does outside of the run's folders: connections that it keeps are, files whose paths Python hands over, "
+    "and programs, threads and connections that Python asks for by their class."
 )
 BEFORE_A_KILL = (
     "What a library keeps in the memory of its JVM from one run to the next: the driver is killed at operations on "

@@ -14,6 +14,7 @@ workers, a session of its own, and no state store loaded. What the JVM has compi
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections import Counter
@@ -61,11 +62,12 @@ from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
 from .attempts import Attempt, Death, Passed, RefusedOperation
+from .connections import peers_of_jvms
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers, works_for_driver
-from .seen_outside import linked_elsewhere, of_any_run, written_elsewhere
+from .seen_outside import connected_elsewhere, linked_elsewhere, of_any_run, written_elsewhere
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
 
@@ -665,6 +667,12 @@ class RecoveryWorker:
             self._elsewhere.add(said.elsewhere)
             attempt.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
 
+    def _note_connections(self, attempt: Attempt) -> None:
+        """That the JVM keeps while its sink has done a batch: to a store that the query says nothing of."""
+        for peer in sorted(peers_of_jvms(self._session.pid, os.getpid()) - self._elsewhere):
+            self._elsewhere.add(peer)
+            attempt.noted.append(connected_elsewhere(peer))
+
     # What the relay asks, in the loop
 
     def batch(self) -> str:
@@ -694,6 +702,8 @@ class RecoveryWorker:
         mark: object = None
         why_not = ""
         if self._watching:
+            if (address.point, address.side) == (Point.ADD_BATCH, Side.AFTER):
+                self._note_connections(attempt)
             try:
                 mark = self.store.mark()
             except NotQuiet as error:

@@ -83,6 +83,11 @@ def written_elsewhere(path: str) -> Noted:
     return Noted((OutsideEffect("file", shortened(target)[:LONGEST], IN_SPARK),))
 
 
+def connected_elsewhere(peer: str) -> Noted:
+    """Of a connection that Spark's JVM has, to `host:port`."""
+    return Noted((OutsideEffect("connection", peer, IN_SPARK),))
+
+
 _JDBC: Final = "jdbc:"
 
 

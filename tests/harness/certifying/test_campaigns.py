@@ -1172,6 +1172,21 @@ def test_what_the_jvm_writes_outside_of_the_runs_folders_lets_nothing_hold(
     ]
 
 
+@pytest.mark.parametrize(("accepts", "wanted"), [((), Status.UNKNOWN), (("connection broker:9092",), Status.HOLDS)])
+def test_so_does_a_connection_that_the_jvm_keeps_to_a_store_of_which_the_query_says_nothing(
+    accepts: tuple[str, ...],
+    wanted: Status,
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery_worker, "peers_of_jvms", lambda session, ours: {"broker:9092"})
+    certified = certify(toy(Does.BY_ID, accepts=accepts), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is wanted, reasons(certified)
+    assert [(one.name, one.place, one.times) for one in certified.certificate.uncut[:1]] == [
+        ("connection broker:9092", "Spark's JVM", 1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("does", "dies"),
     [

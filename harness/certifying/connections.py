@@ -1,0 +1,96 @@
+"""Whom Spark's JVM is connected to: a store that one of its connectors writes to, and that the query does not name."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+_ESTABLISHED, _LEFT_BY_THE_OTHER, _LISTENING = "01", "08", "0A"
+_SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
+_JVM: Final = "java"
+_V4: Final = 8
+"""Digits of an address."""
+
+
+@dataclass(frozen=True)
+class _Connection:
+    port: int
+    peer: str
+    peer_port: int
+    state: str
+    inode: str
+
+
+def peers_of_jvms(session: int, ours: int) -> set[str]:
+    """`host:port` of each that a JVM among a process's children, or theirs, has a connection to that it has opened. But
+    for what `ours`, or a child of it, listens at. What is opened and closed between two questions is not seen."""
+    parents = dict(_parents())
+    names = {number: name for number, (_, name) in parents.items()}
+    own = _sockets_of({ours, *_below(ours, parents)})
+    of_jvms = _sockets_of(number for number in _below(session, parents) if names[number] == _JVM)
+    found = list(_connections(session))
+    listening = {one.port for one in found if one.state == _LISTENING and one.inode in own}
+    return {
+        f"{one.peer}:{one.peer_port}"
+        for one in found
+        if one.state in (_ESTABLISHED, _LEFT_BY_THE_OTHER)
+        and one.inode in of_jvms
+        and not {one.port, one.peer_port} & listening
+    }
+
+
+def _parents() -> Iterator[tuple[int, tuple[int, str]]]:
+    """Of each process, its parent and the name of its program."""
+    for number in filter(str.isdecimal, os.listdir("/proc")):
+        # It may have gone since it was listed.
+        with suppress(OSError), open(f"/proc/{number}/stat", errors="replace") as file:
+            before, _, rest = file.read().rpartition(")")
+            yield int(number), (int(rest.split()[1]), before.partition("(")[2])
+
+
+def _below(process: int, parents: Mapping[int, tuple[int, str]]) -> set[int]:
+    found: set[int] = set()
+    new = {process}
+    while new:
+        new = {number for number, (parent, _) in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def _sockets_of(processes: Iterable[int]) -> set[str]:
+    """The inodes of their sockets."""
+    found: set[str] = set()
+    for number in processes:
+        with suppress(OSError):
+            for file in os.listdir(f"/proc/{number}/fd"):
+                with suppress(OSError):
+                    match = _SOCKET.match(os.readlink(f"/proc/{number}/fd/{file}"))
+                    found |= {match[1]} if match else set()
+    return found
+
+
+def _connections(process: int) -> Iterator[_Connection]:
+    """All of the network that a process is in."""
+    for table in ("tcp", "tcp6"):
+        # There may be no IPv6.
+        with suppress(OSError), open(f"/proc/{process}/net/{table}") as file:
+            for line in file.read().splitlines()[1:]:
+                _, here, there, state, *rest = line.split()
+                host, port = there.split(":")
+                yield _Connection(int(here.split(":")[1], 16), _address(host), int(port, 16), state, rest[5])
+
+
+def _address(digits: str) -> str:
+    """The kernel writes it down in words of the machine's own order."""
+    words = (int(digits[at : at + _V4], 16) for at in range(0, len(digits), _V4))
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    if len(digits) == _V4:
+        return str(ipaddress.IPv4Address(packed))
+    given = ipaddress.IPv6Address(packed)
+    return str(given.ipv4_mapped or given)
