@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _ESTABLISHED, _LEFT_BY_THE_OTHER, _LISTENING = "01", "08", "0A"
+_STATES: Final = frozenset({_ESTABLISHED, _LEFT_BY_THE_OTHER, _LISTENING})
 _SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
 _JVM: Final = "java"
 _V4: Final = 8
@@ -39,9 +40,7 @@ def peers_of_jvms(session: int, ours: int) -> set[str]:
     return {
         f"{one.peer}:{one.peer_port}"
         for one in found
-        if one.state in (_ESTABLISHED, _LEFT_BY_THE_OTHER)
-        and one.inode in of_jvms
-        and not {one.port, one.peer_port} & listening
+        if one.state != _LISTENING and one.inode in of_jvms and not {one.port, one.peer_port} & listening
     }
 
 
@@ -76,12 +75,15 @@ def _sockets_of(processes: Iterable[int]) -> set[str]:
 
 
 def _connections(process: int) -> Iterator[_Connection]:
-    """All of the network that a process is in."""
+    """Of the network that a process is in, those that somebody has."""
     for table in ("tcp", "tcp6"):
         # There may be no IPv6.
         with suppress(OSError), open(f"/proc/{process}/net/{table}") as file:
             for line in file.read().splitlines()[1:]:
-                _, here, there, state, *rest = line.split()
+                _, here, there, state, *rest = line.split(maxsplit=10)
+                # There may be thousands that are over.
+                if state not in _STATES:
+                    continue
                 host, port = there.split(":")
                 yield _Connection(int(here.split(":")[1], 16), _address(host), int(port, 16), state, rest[5])
 

@@ -702,7 +702,7 @@ class RecoveryWorker:
         mark: object = None
         why_not = ""
         if self._watching:
-            if (address.point, address.side) == (Point.ADD_BATCH, Side.AFTER):
+            if self._query.copyable and (address.point, address.side) == (Point.ADD_BATCH, Side.AFTER):
                 self._note_connections(attempt)
             try:
                 mark = self.store.mark()
