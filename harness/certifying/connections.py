@@ -15,8 +15,19 @@ _ESTABLISHED, _LEFT_BY_THE_OTHER, _LISTENING = "01", "08", "0A"
 _STATES: Final = frozenset({_ESTABLISHED, _LEFT_BY_THE_OTHER, _LISTENING})
 _SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
 _JVM: Final = "java"
+_NOBODYS: Final = "0"
+"""The inode of a connection of which the process is gone."""
 _V4: Final = 8
 """Digits of an address."""
+
+
+@dataclass(frozen=True)
+class _Process:
+    number: int
+    name: str
+    """Of its program."""
+    parent: int
+    session: int
 
 
 @dataclass(frozen=True)
@@ -30,34 +41,43 @@ class _Connection:
 
 def peers_of_jvms(session: int, ours: int) -> set[str]:
     """`host:port` of each that a JVM among a process's children, or theirs, has a connection to that it has opened. But
-    for what `ours`, or a child of it, listens at. What is opened and closed between two questions is not seen."""
-    parents = dict(_parents())
-    names = {number: name for number, (_, name) in parents.items()}
-    own = _sockets_of({ours, *_below(ours, parents)})
-    of_jvms = _sockets_of(number for number in _below(session, parents) if names[number] == _JVM)
+    for what `ours`, or a child of it, has at its other end. What is opened and closed between two questions is not
+    seen."""
+    there = {one.number: one for one in _processes()}
+    below = _below(ours, there)
+    # An orphan among the children has another parent, and is in their session still.
+    sessions = {there[number].session for number in below} - {there[ours].session if ours in there else 0}
+    own = _sockets_of({ours, *below, *(one.number for one in there.values() if one.session in sessions)})
+    of_jvms = _sockets_of(number for number in _below(session, there) if there[number].name == _JVM)
     found = list(_connections(session))
     listening = {one.port for one in found if one.state == _LISTENING and one.inode in own}
-    return {
-        f"{one.peer}:{one.peer_port}"
-        for one in found
-        if one.state != _LISTENING and one.inode in of_jvms and not {one.port, one.peer_port} & listening
-    }
+    others = {(one.peer_port, one.port): one.inode for one in found if one.state != _LISTENING}
+
+    def is_ours(one: _Connection) -> bool:
+        if {one.port, one.peer_port} & listening:
+            return True
+        # Who has accepted it may listen no more, as when a daemon has ended and its worker has not, or be gone, too.
+        other = others.get((one.port, one.peer_port), _NOBODYS)
+        return other in own or (other == _NOBODYS and ipaddress.ip_address(one.peer).is_loopback)
+
+    of_them = (one for one in found if one.state != _LISTENING and one.inode in of_jvms)
+    return {f"{one.peer}:{one.peer_port}" for one in of_them if not is_ours(one)}
 
 
-def _parents() -> Iterator[tuple[int, tuple[int, str]]]:
-    """Of each process, its parent and the name of its program."""
+def _processes() -> Iterator[_Process]:
     for number in filter(str.isdecimal, os.listdir("/proc")):
         # It may have gone since it was listed.
         with suppress(OSError), open(f"/proc/{number}/stat", errors="replace") as file:
             before, _, rest = file.read().rpartition(")")
-            yield int(number), (int(rest.split()[1]), before.partition("(")[2])
+            _, parent, _, session, *_ = rest.split()
+            yield _Process(int(number), before.partition("(")[2], int(parent), int(session))
 
 
-def _below(process: int, parents: Mapping[int, tuple[int, str]]) -> set[int]:
+def _below(process: int, there: Mapping[int, _Process]) -> set[int]:
     found: set[int] = set()
     new = {process}
     while new:
-        new = {number for number, (parent, _) in parents.items() if parent in new} - found
+        new = {one.number for one in there.values() if one.parent in new} - found
         found |= new
     return found
 
