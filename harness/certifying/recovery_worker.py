@@ -669,7 +669,7 @@ class RecoveryWorker:
 
     def _note_connections(self, attempt: Attempt) -> None:
         """That the JVM keeps while its sink has done a batch: to a store that the query says nothing of."""
-        for peer in sorted(peers_of_jvms(self._session.pid, os.getpid()) - self._elsewhere):
+        for peer in sorted(peers_of_jvms(self._session.process.pid, os.getpid()) - self._elsewhere):
             self._elsewhere.add(peer)
             attempt.noted.append(connected_elsewhere(peer))
 
