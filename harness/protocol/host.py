@@ -41,7 +41,7 @@ from .effects import (
 )
 from .messages import Checkpoint, CheckpointId, Items, Message, Open, identity_of
 from .spec import SliceSpec
-from .vouching import CHECKED, Vouching
+from .vouching import Vouching, VouchingForCoordinator, delivers_itself
 
 
 class Actor(Protocol):
@@ -115,8 +115,8 @@ class Host:
     def __init__(self, world: World) -> None:
         self._world = world
         self.slices: dict[str, Actor] = {}
-        self._given: dict[str, Vouching] = {}
-        """What each slice was given."""
+        self._given: dict[str, Vouching | VouchingForCoordinator] = {}
+        """What each actor was given."""
         self._own: dict[str, OwnEffects] = {}
         """Where each actor puts what it asks for itself: it cannot put another in its place."""
 
@@ -126,8 +126,12 @@ class Host:
         machine.name = replica_name(machine.spec.slice_id, given.replica)
         self.slices[machine.spec.slice_id] = machine
         self._own[machine.spec.slice_id] = machine.own
-        if not isinstance(machine.spec, CoordinatorSpec):
-            self._given[machine.spec.slice_id] = Vouching(machine.spec, given.incarnation)
+        spec = machine.spec
+        self._given[spec.slice_id] = (
+            VouchingForCoordinator(spec, given.incarnation)
+            if isinstance(spec, CoordinatorSpec)
+            else Vouching(spec, given.incarnation)
+        )
         self.feed(machine.spec.slice_id, given)
 
     def deliver(self, sender: str, to: str, message: Message) -> None:
@@ -181,10 +185,9 @@ class Host:
     def asked(self, machine: Actor, given: Input) -> list[Effect]:
         """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does, InvalidScheme
         for what it wants on record and did not come to it."""
-        known = self._given.get(machine.spec.slice_id)
+        known = self._given[machine.spec.slice_id]
         try:
-            if known is not None:
-                known.hear(given)
+            known.hear(given)
             effects = machine.on(given)
             found = [effect for effect in effects if _is_own(effect)]
         except Exception as error:
@@ -194,10 +197,9 @@ class Host:
         own = self._own[machine.spec.slice_id].take()
         if found != own:
             raise _tampered(machine.spec.slice_id, found, own)
-        if known is not None:
-            for effect in found:
-                if type(effect) is Note and type(effect.record) in CHECKED:
-                    known.check(effect.record, given)
+        for effect in found:
+            if type(effect) is Note:
+                known.check(effect.record, given)
         return effects
 
     def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
@@ -292,11 +294,23 @@ def _kept(machine: Actor, effect: Persist | PersistItems) -> Checkpoint | Items:
     name, number = machine.spec.slice_id, machine.incarnation
     whole = isinstance(what, Checkpoint | Items) and isinstance(what.id, CheckpointId)
     if isinstance(what, Checkpoint | Items) and whole and (what.slice, what.id.incarnation) == (name, number):
+        if isinstance(what, Checkpoint) and what.delivers:
+            _require_its_own(machine, what)
         return what
     raise InvalidScheme(
         f"{name} cannot have a store keep {what!r}: that is a checkpoint of its incarnation {number}, as snapshot() "
         "gives one, or Items of it"
     )
+
+
+def _require_its_own(machine: Actor, checkpoint: Checkpoint) -> None:
+    """Raises InvalidScheme for what would be delivered with a checkpoint of a slice that is not the sink of it."""
+    for one in checkpoint.delivers:
+        if isinstance(machine.spec, CoordinatorSpec) or not delivers_itself(machine.spec, one):
+            raise InvalidScheme(
+                f"{machine.spec.slice_id} cannot have {one!r} delivered with its checkpoint: a sink delivers what "
+                "came on its own channels, and nobody else does"
+            )
 
 
 def _delay(slice_id: str, effect: SetTimer) -> int:

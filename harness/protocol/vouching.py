@@ -4,7 +4,10 @@ A mechanism reaches all of its machine, and so can have it put anything on recor
 themselves: that a checkpoint became durable, that a replica was promoted, that a channel was opened, that a message was
 refused. So the host, which no mechanism reaches, keeps what it has given to each incarnation, as far as these records
 are about that, and refuses what it knows nothing of. What a slice takes and makes it need not vouch for: who judges
-executes that again.
+executes that again. But nobody says it in the name of another: what is delivered is said by the sink, and what is
+offered by the source.
+
+A coordinator reaches all of its machine as well, and says what it has decided and changed, and whom it has refused.
 """
 
 from __future__ import annotations
@@ -15,26 +18,37 @@ from typing import Any, Final
 
 from ..core.errors import InvalidScheme
 from ..core.events import Event
+from ..core.slice_names import channel_name
+from ..core.topology import Role
 from ..recording.records import (
+    Adopted,
     BatchDone,
     Changed,
     CheckpointDurable,
     CheckpointTaken,
+    Closed,
+    Compensated,
     Decided,
+    Delivered,
     EmptyBatch,
     Ended,
+    Fired,
     InSync,
     Kept,
+    Offered,
     Opened,
+    PartialTaken,
     Promoted,
     Record,
     Refused,
     Restored,
     Started,
+    Taken,
     Worked,
     whose,
 )
-from .effects import Durable, Fire, Gone, Input, Inspect, Promote, Receive, Start
+from .coordinator import CoordinatorSpec
+from .effects import Durable, Fire, Gone, Input, Inspect, Promote, Receive, Reroute, Start, Stopped
 from .merging import merges
 from .messages import OF_CHANNELS, Acknowledge, Batch, End, Flow, Open, Replay, ReplayStop
 from .spec import SliceSpec
@@ -42,6 +56,7 @@ from .spec import SliceSpec
 _BESIDE = frozenset({Flow.FELLOWS, Flow.ASIDE})
 """How those are told who keep checkpoints for one another in place of the store."""
 _CHANNELS = frozenset(OF_CHANNELS)
+_NOT_ITS_OWN: Final = "that is not for it to say"
 
 
 @dataclass(slots=True)
@@ -144,9 +159,19 @@ class Vouching:
     def check(self, record: Record, given: Input) -> None:
         """Raises InvalidScheme for what did not come to it, or is not for a slice to say; `given` is what it is given
         now."""
-        check = _CHECKS[type(record)]
-        of_it = whose(record) == self.spec.slice_id and getattr(record, "incarnation", None) == self.incarnation
-        why = check(self, record, given) if of_it else "that is not for it to say"
+        kind = type(record)
+        if kind is Taken:
+            # For nearly every input. Who judges executes that again.
+            of_it = record.slice == self.spec.slice_id and record.incarnation == self.incarnation  # type: ignore[union-attr]
+            why = "" if of_it else _NOT_ITS_OWN
+        elif kind is Delivered:
+            why = "" if delivers_itself(self.spec, record) else _NOT_ITS_OWN  # type: ignore[arg-type]
+        elif kind is Offered:
+            of_it = self.spec.role is Role.SOURCE and record.source == self.spec.slice_id  # type: ignore[union-attr]
+            why = "" if of_it else _NOT_ITS_OWN
+        else:
+            of_it = whose(record) == self.spec.slice_id and getattr(record, "incarnation", None) == self.incarnation
+            why = _CHECKS[kind](self, record, given) if of_it else _NOT_ITS_OWN
         if why:
             raise InvalidScheme(
                 f"{self.spec.slice_id} puts {record!r} on record, and {why}: a mechanism puts on record by note() what "
@@ -224,6 +249,9 @@ class Vouching:
         self._inspections -= 1
         return ""
 
+    def _done_itself(self, record: Record, given: Input) -> str:
+        return ""
+
     def _never(self, record: Record, given: Input) -> str:
         return "that is not for a slice to say"
 
@@ -239,8 +267,71 @@ _CHECKS: dict[type, Callable[..., str]] = {
     Ended: Vouching._ended,
     Worked: Vouching._worked,
     Kept: Vouching._was_kept,
+    **dict.fromkeys((Closed, Fired, PartialTaken, Compensated, Adopted), Vouching._done_itself),
     **dict.fromkeys((InSync, Changed, Decided, EmptyBatch, BatchDone), Vouching._never),
 }
-"""What each kind of record is held against."""
-CHECKED: Final = frozenset(_CHECKS)
-"""The kinds that a host vouches for."""
+"""What each kind of record is held against, but for those that come with nearly every input."""
+
+
+def delivers_itself(spec: SliceSpec, record: Delivered) -> bool:
+    """Whether a slice is the sink that this is delivered to, on one of its channels."""
+    sink = spec.slice_id
+    return (
+        spec.role is Role.SINK
+        and record.sink == sink
+        and any(record.channel == channel_name(up, sink) for up in spec.upstream)
+    )
+
+
+@dataclass(slots=True)
+class VouchingForCoordinator:
+    """The same for one incarnation of a coordinator."""
+
+    spec: CoordinatorSpec
+    incarnation: int
+    _there: set[tuple[str, int]] = field(default_factory=set)
+    """Incarnations of its members that it has met."""
+    _gone: set[tuple[str, int]] = field(default_factory=set)
+    _has_kept: bool = False
+    """Whether anything of it is durable, by its own word or that of a predecessor."""
+
+    def hear(self, given: Input) -> None:
+        """It is given this."""
+        match given:
+            case Receive(neighbour=member, message=message):
+                self._there.add((member, message.incarnation))
+            case Reroute(neighbour=member, incarnation=incarnation):
+                self._there.add((member, incarnation))
+            case Gone(neighbour=member, incarnation=incarnation):
+                self._gone.add((member, incarnation))
+            case Stopped():
+                self._gone |= self._there
+            case Durable():
+                self._has_kept = True
+            case Start(checkpoint=checkpoint):
+                self._has_kept = checkpoint is not None
+
+    def check(self, record: Record, given: Input) -> None:
+        """Raises InvalidScheme for what is not for a coordinator to say, or has not come to it."""
+        of_it = whose(record) == self.spec.slice_id and getattr(record, "incarnation", None) == self.incarnation
+        why = self._why_not(record, given) if of_it else _NOT_ITS_OWN
+        if why:
+            raise InvalidScheme(
+                f"{self.spec.slice_id} puts {record!r} on record, and {why}: a coordinator puts on record by note() "
+                "what it has decided, and what it has changed for one of its members"
+            )
+
+    def _why_not(self, record: Record, given: Input) -> str:
+        match record:
+            case Decided():
+                return ""
+            case Changed(member=member):
+                if member not in self.spec.members:
+                    return "does not lead it"
+                # Its successor has to say the same, and where a gap may begin rests on it.
+                return "" if self._has_kept else "nothing of it is durable"
+            case Refused(peer=peer, peer_incarnation=number):
+                came = isinstance(given, Receive) and (given.neighbour, given.message.incarnation) == (peer, number)
+                return "" if came and (peer, number) in self._gone else "no such message has come"
+            case _:
+                return "that is not for a coordinator to say"

@@ -68,12 +68,14 @@ from streamproof.harness.recording.records import (
     Changed,
     CheckpointDurable,
     CheckpointTaken,
+    Closed,
     Decided,
     Delivered,
     Ended,
     Fired,
     InSync,
     Kept,
+    Offered,
     Opened,
     Promoted,
     Record,
@@ -709,6 +711,12 @@ def test_nothing_is_put_on_record_among_the_effects(record: Record) -> None:
         (Kept("relay-0", 1, {}), "was not asked"),
         (InSync("relay-0", 1), "that is not for a slice to say"),
         (Changed("relay-0", 1, "relay-0", 1, 0, {}), "that is not for a slice to say"),
+        (Taken("trace-0", 1, "relay-0", 1, 1, 1, 1), "that is not for it to say"),
+        (Closed("trace-0", 1, 1), "that is not for it to say"),
+        (Delivered("sink-0", "trace-0>sink-0", 1, 0, []), "that is not for it to say"),
+        (Delivered("relay-0", "source-0>relay-0", 1, 0, []), "that is not for it to say"),
+        (Offered("source-0", []), "that is not for it to say"),
+        (Offered("relay-0", []), "that is not for it to say"),
     ],
     ids=lambda one: type(one).__name__ if not isinstance(one, str) else "",
 )
@@ -893,6 +901,52 @@ def test_a_coordinator_puts_on_record_what_it_has_decided_and_changed_alone(reco
 
     with pytest.raises(InvalidScheme, match=r"cuts cannot put .* on record: a coordinator says what it has decided"):
         ran(led_by(Forging(), cutting(trace())))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (CheckpointDurable("relay-0", 1, 1), "that is not for it to say"),
+        (Opened("relay-0", 1, "trace-0", 1, 0, 9), "that is not for it to say"),
+        (Delivered("sink-0", "trace-0>sink-0", 1, 0, []), "that is not for it to say"),
+        (Decided("cuts", 7, "complete"), "that is not for it to say"),
+        (Kept("cuts", 1, {}), "that is not for a coordinator to say"),
+        (Refused("cuts", 1, "relay-0", 1, "odd"), "no such message has come"),
+        (Changed("cuts", 1, "nobody-0", 1, 0, {"checkpoint_every": 1_000}), "does not lead it"),
+        (Changed("cuts", 1, "relay-0", 1, 0, {"checkpoint_every": 1_000}), "nothing of it is durable"),
+    ],
+    ids=lambda one: type(one).__name__ if not isinstance(one, str) else "",
+)
+def test_what_did_not_come_to_a_coordinator_is_on_record_by_nobody_s_word(record: Record, why: str) -> None:
+    """Else checkpoints would be at work that nobody took, and a gap as long as a change allows that nobody made."""
+
+    class Forges(_Gathering):
+        def met(self, member: str, incarnation: int) -> None:
+            self.machine.own.append(Note(record))
+            self.machine.effects.append(Note(record))
+
+    @dataclass(frozen=True)
+    class Forging(Gathering):
+        def attach(self, machine: CoordinatorMachine) -> Coordinating:
+            return Forges(machine, False)
+
+    with pytest.raises(InvalidScheme, match=rf"cuts puts {type(record).__name__}\(.*\) on record, and {why}"):
+        ran(led_by(Forging(), cutting(trace())))
+
+
+def test_nothing_is_delivered_with_a_checkpoint_but_by_its_sink() -> None:
+    """Outputs that no sink has had would not be missed."""
+
+    class Delivers(AtWork):
+        def took(self, *given: Any) -> None:
+            machine: Any = self.machine
+            if machine.spec.slice_id == "trace-0":
+                output = Event("trace-0", 1, "k", 1, 1)
+                delivers = [Delivered("sink-0", "trace-0>sink-0", 1, 0, [output])]
+                machine.effects.append(Persist(replaced(machine.snapshot(), delivers=delivers)))
+
+    with pytest.raises(InvalidScheme, match=r"trace-0 cannot have Delivered\(.*\) delivered with its checkpoint"):
+        ran(made_of(Wrong(Delivers)))
 
 
 def test_no_mechanism_tells_the_others_that_a_checkpoint_is_durable_which_no_store_has() -> None:
