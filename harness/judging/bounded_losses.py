@@ -22,6 +22,7 @@ from ..core.verdicts import Measured
 from .copies import copied
 from .exactness import other_keys
 from .expected import Expected
+from .faithfulness import ONCE_MORE, first_otherwise
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 from .run_order import as_sent, in_run_order
@@ -492,7 +493,7 @@ class _State:
         if why := self.false_of(states):
             return why
         state, process = operator.initial_state(), processor_of(operator, 0)
-        furthest, earlier = 0.0, blank
+        furthest, earlier, anything = 0.0, blank, False
         for number, event in enumerate(self._taken.values()):
             before = copied(state) if number % self._step == 0 else None
             for _ in process(event, state):
@@ -512,7 +513,21 @@ class _State:
             furthest += alpha * self._step
             if (far := self.distance(state, blank)) > furthest * (1 + TOLERANCE):
                 return f"{what} brought the state {far:,.6g} from a blank one, and alpha allows {furthest:,.6g}"
-        return ""
+            anything = anything or moved > 0 or far > 0
+        return "" if anything else self._never_measured(blank)
+
+    def _never_measured(self, blank: Any) -> str:
+        """Of an operator whose states are nowhere told from a blank one, by their rows either, though they make other
+        outputs: whatever is lost of them, no bound would notice."""
+        latest = list(self._taken.values())[-ONCE_MORE:]
+        found = first_otherwise(self.operator, latest, copied(self.ideal), copied(blank))
+        if found is None:
+            return ""
+        return (
+            "its divergence says 0 of a blank state and of each that comes of the input, and its rows tell none of "
+            f"them from another; but of event ({found.event.source}, {found.event.seq}), taken once more, the last of "
+            f"them makes {found.made}, and a blank one {found.other}"
+        )
 
     def false_of(self, states: Sequence[Any]) -> str:
         """The same of these states, the ideal one and a blank one."""

@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..core.events import PLAIN, Event, Value, carried
 from ..core.operators import Operator, processor_of, rows_of
@@ -62,23 +62,40 @@ def find_unfaithful(
 def _made_otherwise(operator: Operator[Any], events: Sequence[Event], own: Any, restored: Any) -> str:
     """What a restored state makes of inputs, taken once more, and the state itself makes otherwise; empty where nothing
     differs, or where the operator does not take them a second time. Both states are used up."""
+    found = first_otherwise(operator, events, own, restored)
+    if found is None:
+        return ""
+    then = f"fails once restored: {found.failure}" if found.failure else f"{found.other} once restored"
+    event = found.event
+    return f"of event ({event.source}, {event.seq}), taken once more, its state makes {found.made}, and {then}"
+
+
+class Otherwise(NamedTuple):
+    """What two states make of an event, in words."""
+
+    event: Event
+    made: str
+    other: str
+    failure: str = ""
+    """Why the second makes nothing of it, where the user's code fails."""
+
+
+def first_otherwise(operator: Operator[Any], events: Sequence[Event], one: Any, another: Any) -> Otherwise | None:
+    """The first of these events of which the second state makes something else; None where there is none, or where the
+    first does not take them. Both states are used up."""
     process, again = processor_of(operator, 0), processor_of(operator, 0)
     for event in events:
         try:
-            made = carried(list(process(event, own)))
+            made = carried(list(process(event, one)))
         except Exception:  # Whatever the user's code raises.
-            return ""
+            return None
         try:
-            other = carried(list(again(event, restored)))
+            other = carried(list(again(event, another)))
         except Exception as error:
-            return _once_more(event, made, f"fails once restored: {type(error).__name__}: {error}")
+            return Otherwise(event, reprlib.repr(made), "nothing", f"{type(error).__name__}: {error}")
         if not same_value(made, other):
-            return _once_more(event, made, f"{reprlib.repr(other)} once restored")
-    return ""
-
-
-def _once_more(event: Event, made: Value, then: str) -> str:
-    return f"of event ({event.source}, {event.seq}), taken once more, its state makes {reprlib.repr(made)}, and {then}"
+            return Otherwise(event, reprlib.repr(made), reprlib.repr(other))
+    return None
 
 
 def find_left_out(operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, backup: Any) -> Unfaithful | None:

@@ -14,7 +14,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
-from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.events import Event, Output, Value
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.parameters import parse_claim
@@ -103,6 +103,13 @@ class SaysNothing(Totals):
 
     def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
         return 0.0
+
+
+class HidesAll(SaysNothing):
+    """And its rows show nothing that could differ, though its outputs tell."""
+
+    def rows(self, state: dict[str, float]) -> dict[str, Value]:
+        return {}
 
 
 class ComparesWithTheWrongCopy(Totals):
