@@ -354,6 +354,7 @@ def judge_folder(
             f"{description.subject}; check out the version that was run"
         )
     history = read_history(path)
+    _require_expected(path.name, description, scenario)
     fed = check_fed(path, description, scenario.workload, history)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     try:
@@ -390,6 +391,19 @@ def collate_query(path: Path, description: Description, history: History) -> Col
         said = f"it has no {error}" if isinstance(error, KeyError) else error
         raise DamagedHistory(f"{path / 'scenario.json'} does not describe its query: {said}") from error
     return collate_references(history, shape)
+
+
+def _require_expected(run: str, description: Description, scenario: Scenario) -> None:
+    """What a run may claim, whoever starts it may say; what is to be violated, its scenario alone, and a violation of
+    anything else is none that was expected. Raises ScenarioChanged."""
+    said = {str(one) for one in scenario.breaks}
+    for one in map(str, (saved.as_guarantee() for saved in description.breaks)):
+        if one not in said:
+            expects = ", ".join(sorted(said)) or "nothing"
+            raise ScenarioChanged(
+                f"{description.origin} has changed since {run} was run: that was to violate {one}, and now {expects} "
+                "is to be violated; check out the version that was run"
+            )
 
 
 def _judge_query(

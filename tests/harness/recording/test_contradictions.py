@@ -244,6 +244,18 @@ def test_a_run_that_was_fed_what_its_workload_does_not_draw_is_refused(what: str
         judge_folder(run, Registry())
 
 
+def test_what_a_run_claimed_is_not_made_into_what_was_to_be_violated(run: Path) -> None:
+    """Else a violation would end as one that was expected."""
+
+    def expected(said: dict[str, Any]) -> None:
+        said.update(claims=[], breaks=said["claims"])
+
+    of_scenario(expected)(run)
+    seal_anew(run)
+    with pytest.raises(ScenarioChanged, match=r"that was to violate .*, and now nothing is to be violated"):
+        judge_folder(run, Registry())
+
+
 @pytest.mark.parametrize("case", sorted(SPREAD))
 def test_no_run_contradicts_itself(case: str) -> None:
     scenario = scenario_of(case)
