@@ -156,6 +156,7 @@ class NoNumberInBetween(Totals):
     ("make", "says"),
     [
         (SaysNothing, "says 0 of two states that differ in 'k"),
+        (HidesAll, "says 0 of a blank state and of each that comes of the input, and its rows tell none of them"),
         (ComparesWithTheWrongCopy, "its divergence says"),
         (OneWay, "one way and"),
         (Further, "and alpha is 1"),
