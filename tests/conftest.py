@@ -127,7 +127,7 @@ def toxiproxy_on_path(toxiproxy_folder: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def confirmed_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign repeats what violates no more often than confirms it, and reports it as large as it is. What a user's
-    campaign does more is shown in `test_lines_of_code.py`, and each kill more starts Spark twice."""
+    campaign does more is shown by a long test of `test_lines_of_code.py`: each kill more starts Spark twice."""
     proving = "streamproof.harness.certifying.proving"
     monkeypatch.setattr(f"{proving}.REPEATS", 2)
     monkeypatch.setattr(f"{proving}.shrink_kills", lambda found, keys, shows: found)

@@ -45,7 +45,21 @@ def certified(query: Query, folder: Path, budget: Budget = Budget(kills=0, minut
     return found
 
 
+@pytest.mark.usefixtures("confirmed_in_two")
 def test_a_marker_that_is_committed_before_its_rows_is_refuted_by_the_line_in_between(tmp_path: Path) -> None:
+    _refute_marker_first(tmp_path)
+
+
+@pytest.mark.long
+def test_its_counterexample_is_repeated_three_times_and_made_smaller(tmp_path: Path) -> None:
+    found = _refute_marker_first(tmp_path)
+    assert len([trial for trial in found.certificate.trials if trial.how is How.KILL]) > 3
+    shown = found.certificate.counterexample
+    assert shown is not None
+    assert shown.events < shown.events_before
+
+
+def _refute_marker_first(tmp_path: Path) -> Certified:
     found = certified(line_sinks.marker_first, tmp_path)
     verdict = found.certificate.verdicts[0]
     assert verdict.status is Status.VIOLATED, verdict
@@ -62,6 +76,7 @@ def test_a_marker_that_is_committed_before_its_rows_is_refuted_by_the_line_in_be
     assert {crash.point for crash in wrong} <= {Point.LINE, Point.FILE}
     assert all(crash.in_code for crash in wrong if crash.point is Point.FILE)
     assert "line_sinks" in (found.folder / PAGE).read_text()
+    return found
 
 
 @pytest.mark.long
