@@ -42,15 +42,12 @@ def _call_anew(context: Any) -> None:
     """Give the application another id, and another time at which it has begun, as a driver that is started again has: a
     file that is called by one of them is another one then."""
     made = f"local-{uuid.uuid4().int % 10**13:013}"
-    field = context.getClass().getDeclaredField("_applicationId")
-    field.setAccessible(True)
-    field.set(context, made)
-    context.conf().set(_APPLICATION, made)
     now = time.time_ns() // 1_000_000
-    began = context.getClass().getDeclaredField("startTime")
-    began.setAccessible(True)
-    began.setLong(context, now)
-    context.conf().set(_BEGAN, str(now))
+    for name, setting, value in (("_applicationId", _APPLICATION, made), ("startTime", _BEGAN, now)):
+        field = context.getClass().getDeclaredField(name)
+        field.setAccessible(True)
+        field.set(context, value)
+        context.conf().set(setting, str(value))
 
 
 def attached_session(warehouse: Path) -> SparkSession:
