@@ -176,7 +176,8 @@ class RecoveryWorker:
         self._fatal: Callable[[Address], bool] | None = None
         self._refuses: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
-        """Files that the JVM has written outside of the recovery worker's folders in the current attempt."""
+        """What the JVM was seen to write to outside of the recovery worker's folders in the current attempt: files, and
+        `host:port` of stores."""
         self._spare: _Session | None = None
         """What takes the place of the session when that is killed."""
         self._sessions = 0

@@ -449,6 +449,15 @@ def test_a_query_whose_runs_are_in_one_place_is_refused(
         certify(toy(does, stores=(Store("postgres", print),)))
 
 
+@contextmanager
+def recovery_worker_of(query: Query, folder: Path, name: str) -> Iterator[RecoveryWorker]:
+    """One that is ready."""
+    with ExitStack() as stack:
+        (worker,) = reference_runs.open_recovery_workers(stack, name, query, WORKLOAD, folder / "work", True)
+        worker.await_ready()
+        yield worker
+
+
 @pytest.mark.parametrize(
     ("stores", "runs"), [((Store("postgres", print),), [[1, 2], [1]]), ((), [[1, 2, 1]])], ids=["a store", "none"]
 )
@@ -458,10 +467,7 @@ def test_what_a_run_has_left_outside_under_its_label_is_no_later_runs(
     """What lies in its folders is put back as it was, with the label that it had."""
     install(monkeypatch, tmp_path)
     called: dict[str, list[int]] = {}
-    with ExitStack() as stack:
-        query = toy(Does.BY_ID, stores=stores)
-        (worker,) = reference_runs.open_recovery_workers(stack, "named", query, WORKLOAD, tmp_path / "work", True)
-        worker.await_ready()
+    with recovery_worker_of(toy(Does.BY_ID, stores=stores), tmp_path, "named") as worker:
         for incarnation in (1, 2, 1):
             assert worker.live("driver", "sink", incarnation, watched=False).failure is None
             called.setdefault(worker.folders.label, []).append(incarnation)
@@ -634,11 +640,7 @@ def test_a_recovery_worker_that_is_left_ends_the_attempt_of_another_thread_befor
         except BaseException as error:
             ended.append(error)
 
-    with ExitStack() as stack:
-        (worker,) = reference_runs.open_recovery_workers(
-            stack, "left", toy(Does.NEVER_ENDS), WORKLOAD, tmp_path / "work", True
-        )
-        worker.await_ready()
+    with recovery_worker_of(toy(Does.NEVER_ENDS), tmp_path, "left") as worker:
         living = threading.Thread(target=live, args=(worker,))
         living.start()
         wait_until(lambda: worker._current.attempt is not None, 30, "an attempt that has begun")
@@ -648,11 +650,7 @@ def test_a_recovery_worker_that_is_left_ends_the_attempt_of_another_thread_befor
 
 def test_a_spare_session_takes_the_place_of_one_that_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch, tmp_path)
-    with ExitStack() as stack:
-        (worker,) = reference_runs.open_recovery_workers(
-            stack, "spare", toy(Does.BY_ID), WORKLOAD, tmp_path / "work", True
-        )
-        worker.await_ready()
+    with recovery_worker_of(toy(Does.BY_ID), tmp_path, "spare") as worker:
         first = worker._session
         worker.keep_spare()
         spare = worker._spare
@@ -672,10 +670,7 @@ def test_no_spare_session_is_kept_of_a_query_that_brings_libraries(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     install(monkeypatch, tmp_path)
-    query = toy(Does.BY_ID, jars=("upload.jar",))
-    with ExitStack() as stack:
-        (worker,) = reference_runs.open_recovery_workers(stack, "jars", query, WORKLOAD, tmp_path / "work", True)
-        worker.await_ready()
+    with recovery_worker_of(toy(Does.BY_ID, jars=("upload.jar",)), tmp_path, "jars") as worker:
         worker.keep_spare()
         assert worker._spare is None
 
@@ -686,11 +681,7 @@ def test_a_spare_session_that_died_or_has_no_memory_is_one_that_was_not_there(
 ) -> None:
     install(monkeypatch, tmp_path)
     monkeypatch.setattr(recovery_worker, "virtual_memory", lambda: SimpleNamespace(available=memory))
-    with ExitStack() as stack:
-        (worker,) = reference_runs.open_recovery_workers(
-            stack, "none", toy(Does.BY_ID), WORKLOAD, tmp_path / "work", True
-        )
-        worker.await_ready()
+    with recovery_worker_of(toy(Does.BY_ID), tmp_path, "none") as worker:
         worker.keep_spare()
         spare = worker._spare
         assert (spare is None) == (memory < 2 << 30)
