@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -95,7 +97,7 @@ def judge_read(
         collation = replace(collation, unproven=unproven)
     terms = next((crash.terms for crash in crashes if crash.terms), "")
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
-    verdicts = judge_each(Case(run.history, collation), judged, oracles)
+    verdicts = judge_each(Case(run.history, collation, anew=partial(deepcopy, collation)), judged, oracles)
     errors = errors_in(judged, run.history, collation)
     unknown = [verdict.guarantee for verdict in verdicts if verdict.status is Status.UNKNOWN]
     too_small = without_meaning(unknown, run.history, collation)

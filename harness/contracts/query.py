@@ -345,6 +345,9 @@ class Query:
     def collate(self, history: History) -> Collation:
         return collate_references(history, self.shape)
 
+    def collate_anew(self, history: History) -> Collation:
+        return self.collate(history)
+
 
 def without_values(text: str, secrets: Mapping[str, str]) -> str:
     for value in filter(None, secrets.values()):

@@ -98,6 +98,9 @@ class Subject(Protocol):
     def collate(self, history: History) -> Collation:
         """What a history of this subject comes to, in the way that its kind allows."""
 
+    def collate_anew(self, history: History) -> Collation:
+        """The same, which shares nothing with any other, for whoever may change it."""
+
 
 class Deployment(Protocol):
     """A subject on a cluster, for one run. Its owner releases it on every path."""
@@ -414,7 +417,13 @@ class SchemeSubject:
         return beyond
 
     def collate(self, history: History) -> Collation:
-        reexecutor = self._reexecutor
+        return self._collated(history, self._reexecutor)
+
+    def collate_anew(self, history: History) -> Collation:
+        """The same, by a re-execution that no other collation knows of."""
+        return self._collated(history, self._new_reexecutor())
+
+    def _collated(self, history: History, reexecutor: Reexecutor) -> Collation:
         return CollatedSlices(history, reexecutor.reexecute(history.records), reexecutor.expect, self.observables)
 
     def exercised(self, history: History) -> Exercised:
@@ -429,7 +438,7 @@ class SchemeSubject:
     def rests_on(self, guarantee: Guarantee, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """What has to have been at work for a guarantee to be tried; outputs alone for one that it does not claim."""
         claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name, standings)]
-        named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
+        named = [self.switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
         # The least that a claim which implies it rests on.
         least = frozenset.intersection(*named) if named else frozenset()
         return least | {Activity.DELIVERY}
@@ -439,7 +448,8 @@ class SchemeSubject:
         return frozenset().union(*(self.rests_on(claim.guarantee, standings) for claim in self.claims))
 
     @cached_property
-    def _switched_on(self) -> frozenset[Activity]:
+    def switched_on(self) -> frozenset[Activity]:
+        """What its mechanisms and replicas are there for, whatever its claims say that they rest on."""
         found = {Activity.RESTART}
         if any(one.takes_checkpoints for one in self.mechanisms_of(Role.OPERATOR)):
             found |= {Activity.CHECKPOINT, Activity.RESTORE}
@@ -467,6 +477,9 @@ class SchemeSubject:
 
     @cached_property
     def _reexecutor(self) -> Reexecutor:
+        return self._new_reexecutor()
+
+    def _new_reexecutor(self) -> Reexecutor:
         # What is executed again leaves nothing behind in what is run next.
         topology = self.topology.apart()
         return Reexecutor([replace(spec, topology=topology) for spec in self.specs])

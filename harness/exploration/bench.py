@@ -382,7 +382,9 @@ class Bench:
         """Of the claims."""
         subject = self.subject
         costed = self.scenario.costs is not None
-        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True, costed=costed)
+        anew = partial(subject.collate_anew, history)
+        collation = subject.collate(history)
+        case = Case(history, collation, subject.checkpoint_every, virtual_time=True, costed=costed, anew=anew)
         return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
 
     @cached_property

@@ -108,6 +108,12 @@ class Explored:
         """What the claims rest on, and was at work under none of the schedules."""
         return unexercised(self.bench.rests_on, self.findings.exercised)
 
+    @property
+    def unasked(self) -> tuple[Activity, ...]:
+        """What the subject has switched on, and was at work under none of the schedules either: by what it says itself,
+        no claim rests on that."""
+        return unexercised(self.bench.subject.switched_on - self.bench.rests_on, self.findings.exercised)
+
 
 def _nothing(_: object) -> None:
     """For those who do not look on."""

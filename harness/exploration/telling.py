@@ -10,7 +10,7 @@ from ..contracts.scaling import scaled_down
 from ..core.errors import ExitStatus
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..judging.exercised import Activity, said_never
+from ..judging.exercised import NEVER, Activity, said_never
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
 from .counterexample import ReplayedCounterexample
 from .exhausting import not_covered, statements
@@ -90,6 +90,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     yield Fact("exercised", _at_work(findings))
     if explored.untried:
         yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
+    if explored.unasked:
+        never = ", ".join(NEVER[one] for one in explored.unasked)
+        yield Fact("unasked", f"{never}; by what the scheme says, no claim rests on that", Tone.OPEN)
     for kind, count in findings.kinds.most_common():
         yield Fact("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", Tone.BAD)
     for reason, count in findings.reasons.most_common():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from ..core.error_text import described_error
@@ -40,10 +40,15 @@ class Case:
     """Which planned fault a run that was cut short says nothing of; empty when there is none."""
     costed: bool = False
     """Whether work takes time on the simulator's clock, as the scenario's costs say."""
+    anew: Callable[[], Collation] | None = None
+    """Makes the collation once more. Oracles of a user's are shown that one, since they could change what ours judge
+    by; without it, they are shown the same."""
     _known: dict[Analysis[Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _verdicts: dict[tuple[Judge, Guarantee], Verdict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _apart: list[Case] = field(default_factory=list, init=False, repr=False, compare=False)
+    """None, or one."""
 
     @property
     def unproven(self) -> str:
@@ -62,6 +67,12 @@ class Case:
         if known is None:
             known = self._verdicts[asked] = _asked(oracle, self, guarantee)
         return known
+
+    def apart(self) -> Case:
+        """The same, for the oracles of a user's: with ours it shares nothing but the history."""
+        if not self._apart:
+            self._apart.append(self if self.anew is None else replace(self, collation=self.anew()))
+        return self._apart[0]
 
     def analysis(self, asked: Analysis[T]) -> T:
         """What an analysis finds in this history."""
@@ -257,9 +268,9 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
     """What an oracle says. One that raises, or gives no verdict on what it was asked, leaves its own guarantee UNKNOWN
     and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all. So is what
     an oracle of a user's does to the history: InvalidScenario, since whoever is asked next would judge another one."""
-    before = _digest(oracle, case)
+    before = "" if _is_ours(oracle) else _digest(case.history)
     try:
-        return _verdict_on(guarantee, oracle.judge(case, guarantee))
+        return _verdict_on(guarantee, oracle.judge(case if _is_ours(oracle) else case.apart(), guarantee))
     except (StreamproofError, MemoryError):
         raise
     except Exception as error:
@@ -267,17 +278,20 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
         reason = Reason(Why.ORACLE_FAILED, described_error(error), story)
         return unknown(guarantee, case.collation.observables, reason)
     finally:
-        if before and _digest(oracle, case) != before:
+        if before and _digest(case.history) != before:
             raise InvalidScenario(
                 f"the oracle of {guarantee.name} changes the history that it is given, so nobody else can judge that; "
                 "let it take a copy of what it sorts or changes"
             )
 
 
-def _digest(oracle: Oracle, case: Case) -> str:
-    """Of the history, where the oracle could change it: ours do not, and what is read from the disk stays there."""
-    of_ours = getattr(oracle.judge, "__module__", "").partition(".")[0] == _OURS
-    return "" if of_ours or not isinstance(case.history.records, list | tuple) else case.history.digest()
+def _is_ours(oracle: Oracle) -> bool:
+    return bool(getattr(oracle.judge, "__module__", "").partition(".")[0] == _OURS)
+
+
+def _digest(history: History) -> str:
+    """Empty where nobody could change it: what is read from the disk stays there."""
+    return history.digest() if isinstance(history.records, list | tuple) else ""
 
 
 _OURS: Final = __name__.partition(".")[0]

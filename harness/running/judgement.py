@@ -95,7 +95,8 @@ def _judge(
     subject = scenario.subject
     missed = not_come(scenario.faults, history)
     costed = scenario.costs is not None
-    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed)
+    anew = partial(subject.collate_anew, history)
+    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed, anew)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, digest, exercised)
@@ -262,7 +263,8 @@ class _Before:
         """The verdict on what had happened by then, if that shows a violation."""
         if passed.at not in self._cases:
             history = until(self._case.history, passed.at)
-            self._cases[passed.at] = replace(self._case, history=history, collation=self._subject.collate(history))
+            collation, anew = self._subject.collate(history), partial(self._subject.collate_anew, history)
+            self._cases[passed.at] = replace(self._case, history=history, collation=collation, anew=anew)
         verdict = judge_each(self._cases[passed.at], [guarantee], self._oracles)[0]
         if verdict.status is not Status.VIOLATED:
             return None
@@ -410,7 +412,8 @@ def _judge_query(
     path: Path, description: Description, oracles: Mapping[str, Oracle]
 ) -> tuple[Description, History, Judgement]:
     history = read_history(path)
-    case = Case(history, collate_query(path, description, history), not_come=not_come(description.schedule, history))
+    anew = partial(collate_query, path, description, history)
+    case = Case(history, anew(), not_come=not_come(description.schedule, history), anew=anew)
     claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
     return (
         description,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..core.addresses import DRIVER
 from ..core.errors import InvalidHistory
@@ -265,7 +266,9 @@ def _compared(
     keyed = sides.after.keyed_outputs and not sides.after.reads
     key = (KEY,) if keyed else sides.after.key
     shape = OutputShape(sides.after.mode, key, reads=True)
-    case = Case(history, collate_references(_as_read(history, tables, sides.since), shape))
+    as_read = _as_read(history, tables, sides.since)
+    anew = partial(collate_references, as_read, shape)
+    case = Case(as_read, anew(), anew=anew)
     if case.collation.unjudgeable:
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, case.collation.unjudgeable)
     verdicts = judge_each(case, guarantees, oracles)

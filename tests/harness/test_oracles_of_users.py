@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from asking import Ask
+from streamproof.faults.crash import crash
 from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -21,11 +22,12 @@ from streamproof.harness.core.guarantees import Guarantee, amnesia_recovery, at_
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.reasons import Why
-from streamproof.harness.core.verdicts import Status, Verdict, tally
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict, none_of, tally
 from streamproof.harness.judging.oracle import Case, Oracle, decide
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
@@ -299,6 +301,36 @@ def test_one_that_changes_the_history_is_refused_and_nobody_judges_what_it_leave
     planned = replace(scenario(), claims=[Guarantee("takes-away"), exactly_once()])
     with pytest.raises(InvalidScenario, match="the oracle of takes-away changes the history that it is given"):
         run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+
+
+def _uses_up_what_was_executed(case: Case, guarantee: Guarantee) -> Verdict:
+    """Takes each list apart as it goes through it."""
+    verdict = decide(case, guarantee, (), "fine")
+    reexecution: Any = case.collation.reexecution
+    for found in (reexecution.reruns, *reexecution.reruns.values(), reexecution.deliveries, reexecution.kept):
+        found.clear()
+    return verdict
+
+
+def _says_that_nothing_is_lost(case: Case, guarantee: Guarantee) -> Verdict:
+    vars(case.collation).update(lost_state=none_of(Anomaly.LOST_INPUT), lost_output=none_of(Anomaly.LOST_INPUT))
+    return decide(case, guarantee, (), "fine")
+
+
+@pytest.mark.parametrize("judge", [_uses_up_what_was_executed, _says_that_nothing_is_lost])
+def test_what_one_does_to_what_was_executed_again_changes_no_verdict_of_ours(
+    judge: Callable[[Case, Guarantee], Verdict],
+) -> None:
+    """Neither of this run nor of the next one, for which what no crash touched is not executed again."""
+    registry = RegistryWith(Oracle("breaks", judge))
+    faults = [crash("trace-0").after(events(4))]
+    loses = replace(scenario(), subject=gap(trace(), checkpoint_every=events(8)), faults=faults)
+    planned = replace(loses, claims=[Guarantee("breaks"), exactly_once()])
+    for seed in (1, 2):
+        _, judgement = run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=seed)
+        of_users, ours = judgement.verdicts
+        assert of_users.status is Status.HOLDS
+        assert ours.status is Status.VIOLATED
 
 
 def test_its_traceback_is_in_the_runs_folder_and_the_reason_names_it(installed: Path, ask: Ask) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from simulation import EVERY, KINDS, SLOW_SOURCE
 from streamproof.faults.crash import crash
-from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.events import Event, Output
@@ -20,9 +21,11 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Edge, Partitioning, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.exploring import explore
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.exploration.simulating import simulate
+from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.machine import Machine
@@ -151,6 +154,19 @@ def test_one_that_does_not_say_what_its_claim_rests_on_is_asked_for_what_it_has_
 def vacuous(subject: Callable[..., SchemeSubject] = passive_replication) -> Scenario:
     """It ends long before the first checkpoint is due."""
     return Scenario(subject(trace(), checkpoint_every=events(5_000)), INPUT, [CRASH])
+
+
+def test_what_no_claim_is_said_to_rest_on_is_named_where_it_was_never_at_work(tmp_path: Path) -> None:
+    """The author of a scheme says what its claim rests on, and has no say in what was looked at."""
+    planned = vacuous()
+    assert isinstance(planned.subject, SchemeSubject)
+    (claim,) = planned.subject.claims
+    planned = replace(planned, subject=replace(planned.subject, claims=(replace(claim, rests_on=()),)))
+    found = explore(Named("a", "a", "a", planned), Registry(), SearchBudget(20), seed=7, jobs=1, output=tmp_path / "x")
+    assert found.untried == ()
+    assert found.unasked == (M.CHECKPOINT, M.RESTORE)
+    (said,) = [fact.text for fact in view_of_search(found).facts if fact.label == "unasked"]
+    assert said.startswith("no checkpoint became durable, no state was restored; ")
 
 
 def test_a_run_whose_slices_die_and_that_never_comes_to_a_checkpoint_is_unknown() -> None:
