@@ -85,6 +85,10 @@ class InvalidScheme(UsersCodeFailed):
     or asks for what cannot be done."""
 
 
+class InvalidFault(UsersCodeFailed):
+    """A kind of fault breaks its contract: it raised, did nothing, or says what the cluster did not."""
+
+
 class Unsupported(UserMistake):
     """A cluster cannot run this subject or carry out this fault."""
 

@@ -8,6 +8,7 @@ from itertools import product
 from random import Random
 from typing import Final, Protocol
 
+from ...contracts.inflicting import inflict
 from ...contracts.injection import FaultKind, Link, Machines
 from ...core.places import Places
 from ...core.quantities import Duration
@@ -102,7 +103,7 @@ class Injector:
         random = Random(f"{self._seed}/{number}")
         machines = _Machines(self._world, self._places, random, lambda: self.heal(number))
         address = None if strike.address is None else str(strike.address)
-        for bite in self._kinds[fault.kind].inflict(machines, fault):
+        for bite in inflict(self._kinds[fault.kind], machines, fault):
             under_way = machines.under_way.get(bite.node or "", ())
             self._recorder.log(FaultStruck(self._stamp(), number, str(fault), address, bite, under_way=under_way))
         if machines.lasting:
@@ -114,7 +115,7 @@ class Injector:
         """Whether it would bite all of its targets now, as the one of that number. Raises Unsupported for what shows
         only when it heals."""
         foreseen = _Foreseen(self._world, self._places, Random(f"{self._seed}/{number}"))
-        return all(bite.bit for bite in self._kinds[fault.kind].inflict(foreseen, fault))
+        return all(bite.bit for bite in inflict(self._kinds[fault.kind], foreseen, fault))
 
     def heal(self, number: int) -> None:
         """End a fault, if it is in force."""

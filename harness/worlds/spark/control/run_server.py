@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
+from ....contracts.inflicting import inflict
 from ....contracts.injection import FaultKind
 from ....core import errors
 from ....core.addresses import Address, Moment
@@ -260,7 +261,7 @@ class RunServer:
         span = self._spans[number] = _Span(time.monotonic_ns())
         machines = self._arm(Striking(exact, lambda: self.heal(number), random, lambda: span.refused))
         try:
-            bites = self._kinds[fault.kind].inflict(machines, fault)
+            bites = inflict(self._kinds[fault.kind], machines, fault)
         except StreamproofError as error:
             self.fail(error)
             return

@@ -1,0 +1,86 @@
+"""A kind of fault of a user's: what it did is what the cluster says that it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from streamproof.faults.crash import KIND, crash
+from streamproof.harness.contracts.injection import FaultKind, Machines
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.errors import InvalidFault
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.recording.history import Bite, FaultStruck, History
+from streamproof.harness.running.judgement import Judgement
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+from verdicts_of import JUDGES
+
+
+def _struck_by(inflict: Callable[[Machines, Fault], list[Bite]]) -> tuple[History, Judgement]:
+    kinds: dict[str, FaultKind] = {"crash": replace(KIND, inflict=inflict)}
+    subject = passive_replication(trace(), checkpoint_every=events(8))
+    scenario = Scenario(subject, numbered(events=60, batch=4), [crash("trace-0").after(events(20))])
+    return run_in_memory(scenario, SimulatedCluster(), kinds, JUDGES, seed=1)
+
+
+def _bitten(fault: Fault) -> Bite:
+    return Bite(fault.targets[0], "node-0", ("trace-0",), True, gone=True)
+
+
+def _says_so(machines: Machines, fault: Fault) -> list[Bite]:
+    return [_bitten(fault)]
+
+
+def _says_more(machines: Machines, fault: Fault) -> list[Bite]:
+    return [*machines.crash(fault.targets), _bitten(fault)]
+
+
+def _says_less(machines: Machines, fault: Fault) -> list[Bite]:
+    machines.crash(fault.targets)
+    return machines.crash(["nobody"])
+
+
+def _changes_what_it_was_given(machines: Machines, fault: Fault) -> list[Bite]:
+    machines.crash(["nobody"])[0] = _bitten(fault)
+    return [_bitten(fault)]
+
+
+def _does_nothing(machines: Machines, fault: Fault) -> list[Bite]:
+    return []
+
+
+def _raises(machines: Machines, fault: Fault) -> list[Bite]:
+    raise ZeroDivisionError("by hand")
+
+
+@pytest.mark.parametrize(
+    ("inflict", "said"),
+    [
+        (_says_so, "the fault crash did nothing to the cluster"),
+        (_says_more, "the fault crash returned .* as its proofs, and the cluster gave "),
+        (_says_less, "the fault crash returned .* as its proofs, and the cluster gave "),
+        (_changes_what_it_was_given, "the fault crash returned .* as its proofs, and the cluster gave "),
+        (_does_nothing, "the fault crash did nothing to the cluster"),
+        (_raises, "the fault crash failed: ZeroDivisionError: by hand"),
+    ],
+)
+def test_one_that_says_what_the_cluster_did_not_is_refused(
+    inflict: Callable[[Machines, Fault], list[Bite]], said: str
+) -> None:
+    with pytest.raises(InvalidFault, match=said):
+        _struck_by(inflict)
+
+
+def test_one_that_returns_what_it_was_given_bites() -> None:
+    history, judgement = _struck_by(lambda machines, fault: [*machines.crash(fault.targets)])
+    (struck,) = (entry for entry in history.timeline if isinstance(entry, FaultStruck))
+    assert struck.bite.bit
+    assert {verdict.status for verdict in judgement.verdicts} == {Status.HOLDS}
