@@ -10,7 +10,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events, ms
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
-from ..harness.judging.changes import most_unprotected
+from ..harness.judging.changes import most_unprotected, raised
 from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws, was_there_to_the_end
 from ..harness.judging.long_lineages import both_in, not_in
@@ -57,7 +57,10 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
     if gone and not found and (why := case.analysis(unopened)):
         return unknown(guarantee, collation.observables, Reason(Why.UNJUDGEABLE, why))
-    return decide(case, guarantee, found, _holds(case), goes_on=True)
+    holds, seldom = _holds(case), raised(changes, every)
+    if seldom:
+        holds += f"; gaps could be longer than declared, since a coordinator let checkpoints be taken by {seldom}"
+    return decide(case, guarantee, found, holds, goes_on=True)
 
 
 def unopened(case: Case) -> str:

@@ -7,7 +7,7 @@ forgot it, did not keep to it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from ..core.errors import OwnFailure
@@ -40,6 +40,18 @@ def most_unprotected(changes: Sequence[Changed], declared: int, position: int) -
     since = [(0, declared), *((one.since, int(one.settings.get(CHECKPOINT_EVERY, declared))) for one in changes)]
     # The earlier a checkpoint, the earlier whoever starts from it has to wait.
     return position - bisect_left(range(position), position, key=lambda place: _reach(since, _reach(since, place)))
+
+
+def raised(changes: Mapping[str, Sequence[Changed]], declared: int) -> str:
+    """Which slices a coordinator let take checkpoints less often than declared, and how seldom, in words; empty where
+    there is none."""
+    seldomest = {
+        slice_id: max((int(one.settings.get(CHECKPOINT_EVERY, declared)) for one in own), default=declared)
+        for slice_id, own in changes.items()
+    }
+    return ", ".join(
+        f"{slice_id} every {most:,} events" for slice_id, most in sorted(seldomest.items()) if most > declared
+    )
 
 
 def _reach(since: Sequence[tuple[int, int]], checkpoint: int) -> int:

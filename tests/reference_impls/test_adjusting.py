@@ -486,6 +486,10 @@ def test_an_adjuster_that_chooses_more_than_the_declared_interval_is_refuted() -
     assert any(change.settings == {CHECKPOINT_EVERY: 10 * every} for change in history.each(Changed))
     by_changes, declared = one.judge(history)
     assert by_changes.status is Status.HOLDS
+    assert (
+        "a coordinator let checkpoints be taken by relay-0 every 40 events, trace-0 every 40 events"
+        in by_changes.summary
+    )
     assert declared.guarantee == gap_recovery(events(every))
     assert declared.status is Status.VIOLATED
     assert [tally.anomaly for tally in declared.anomalies] == [Anomaly.STATE_ROLLBACK]

@@ -6,7 +6,7 @@ import pytest
 
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.events import Event
-from streamproof.harness.judging.changes import in_order, most_unprotected
+from streamproof.harness.judging.changes import in_order, most_unprotected, raised
 from streamproof.harness.protocol.merging import ChannelRun, sequencer
 from streamproof.harness.recording.records import Changed
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
@@ -57,6 +57,12 @@ def test_that_is_what_a_slice_comes_to_that_takes_one_input_after_the_other() ->
         assert most_unprotected(CHANGES, 30, position) == next(
             position - durable for durable in range(position + 1) if reach(reach(durable)) >= position
         )
+
+
+def test_what_a_coordinator_made_longer_than_declared_is_said_and_what_it_made_shorter_is_not() -> None:
+    longer = Changed("adjuster", 1, "b-0", 1, 20, {"checkpoint_every": 90})
+    assert raised({"a-0": CHANGES, "b-0": [longer]}, 30) == "b-0 every 90 events"
+    assert raised({"a-0": CHANGES}, 30) == ""
 
 
 def run_of(channel: int, count: int) -> ChannelRun:
