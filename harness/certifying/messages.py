@@ -18,6 +18,9 @@ NO_MESSAGE: Final = (
 )
 _COMMITS: Final = ("COMMIT", "EndTxn")
 """In the names of requests with which what was asked before becomes durable."""
+_OPENINGS: Final = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn")
+"""In the names of requests that leave nothing behind for whoever reads: right after one of these, nothing has happened
+yet."""
 _TRIED: Final = 2
 """Of requests of one kind in a batch, how many are tried from the first on. The last is, too."""
 
@@ -72,16 +75,18 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
 
 
 def messages_first(plan: Sequence[Planned]) -> list[Planned]:
-    """What lies between two messages, nothing else shows; after a commit most of all, and before one there is mostly
-    what was after another."""
+    """What lies between two messages, nothing else shows; after a commit most of all, then after what leaves something
+    behind, and before one there is mostly what was after another."""
 
     def order(planned: Planned) -> int:
         crash = planned.crash
         if crash.point is not Point.MESSAGE:
-            return 3
+            return 4
         if crash.side is Side.BEFORE:
-            return 2
-        return int(not any(word in crash.name for word in _COMMITS))
+            return 3
+        if any(word in crash.name for word in _COMMITS):
+            return 0
+        return 2 if any(word in crash.name for word in _OPENINGS) else 1
 
     return sorted(plan, key=order)
 

@@ -552,6 +552,16 @@ def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() 
     assert Counter(first) == Counter(one.crash for one in of_the_driver(profile, every_batch=False))
 
 
+def test_what_only_opens_something_comes_after_what_leaves_something_behind() -> None:
+    profile = profile_of(attempt_of(FIVE[:1], also=[*sent(0, "InitProducerId", 1), *sent(0, "Produce", 1)]))
+    first = [one.crash for one in messages_first(of_the_driver(profile, every_batch=False))]
+    assert [(one.side, one.name) for one in first[:3]] == [
+        (Side.AFTER, "db Produce#1"),
+        (Side.AFTER, "db InitProducerId#1"),
+        (Side.BEFORE, "db InitProducerId#1"),
+    ]
+
+
 def test_the_foremost_message_is_that_of_each_victim() -> None:
     profile = profile_of(attempt_of(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
     of_driver = messages_first(of_the_driver(profile, every_batch=False))
