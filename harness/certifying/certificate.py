@@ -75,6 +75,9 @@ class QueryCounterexample(msgspec.Struct, frozen=True):
     """How many crashes the schedule had before it was shrunk."""
     events_before: int
     """How many events the input had before it was shrunk."""
+    violated_before: int = 0
+    """Of the repeats before it was shrunk, how many showed the violation."""
+    repeats_before: int = 0
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -313,6 +313,9 @@ _AFTERWARDS = {
 
 def shrunk_said(shown: QueryCounterexample) -> str:
     size, before = _size(len(shown.crashes), shown.events), _size(shown.crashes_before, shown.events_before)
+    if shown.repeats_before:
+        repeated = f"{shown.violated_before} of {counted(shown.repeats_before, 'repeat')} showed it, with {before}"
+        return f"{repeated}; shrunk to {size}, which was run once"
     text = f"{shown.violated} of {counted(shown.repeats, 'repeat')} showed it, with {size}"
     return text if size == before else f"{text}, shrunk from {before}"
 

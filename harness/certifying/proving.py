@@ -267,7 +267,7 @@ class Proving:
         begin = batch * smallest.batch_events + 1
         end = min(begin + smallest.batch_events - 1, smallest.events_fed)
         # What was made smaller has been run once.
-        violated, repeats = shown if smallest == whole else (1, 1)
+        (violated, repeats), before = (shown, (0, 0)) if smallest == whole else ((1, 1), shown)
         return QueryCounterexample(
             claim=claim,
             crashes=trial.crashes,
@@ -284,6 +284,8 @@ class Proving:
             command=self._command(smallest),
             crashes_before=len(whole.planned),
             events_before=whole.events_fed,
+            violated_before=before[0],
+            repeats_before=before[1],
         )
 
     def _command(self, found: Reproduction) -> str:

@@ -520,6 +520,7 @@ def test_what_a_crash_state_and_kills_show_is_violated_with_the_smallest_schedul
     assert all(trial.verdicts[str(exactly_once())] is Status.VIOLATED for trial in whole)
     assert not cluster.runs
     assert (shown.anomaly, shown.violated, shown.repeats) == ("duplicate-effect", 1, 1)
+    assert (shown.violated_before, shown.repeats_before) == (3, 3)
     assert '{"seq":1,"when":0}' in shown.wrong
     assert str(certified.folder / "counterexample.json") in shown.command
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()

@@ -116,6 +116,15 @@ def test_a_violation_is_a_short_story() -> None:
     assert "```sh\nstreamproof replay runs/counterexample.json\n```" in text
 
 
+def test_what_was_made_smaller_was_run_once_and_repeated_before() -> None:
+    shown = msgspec.structs.replace(SHOWN, violated=1, repeats=1, violated_before=2, repeats_before=3)
+    text = page(unsealed(trials=(trial(crash_at(2), exactly_once=Status.VIOLATED),), counterexample=shown))
+    assert (
+        "2 of 3 repeats showed it, with 3 crashes and 700 events; shrunk to 1 crash and 4 events, which was run once. "
+        "This replays it:" in text
+    )
+
+
 def test_the_table_counts_by_point_kind_of_batch_and_victim() -> None:
     crashes = [crash_at(0), crash_at(1), crash_at(2), crash_at(1, point=Point.TASK_END, key="1/1/0", actor="task")]
     crashes[3] = crash_at(1, point=Point.TASK_END, key="1/1/0", actor="task", victim=Victim.EXECUTOR)
