@@ -331,4 +331,9 @@ def _made(make: Any, name: str) -> Scenario:
         raise InvalidScenario(f"{name} does not make a scenario: {described_error(error)}") from error
     if not isinstance(scenario, Scenario):
         raise InvalidScenario(f"{name} gives a {type(scenario).__name__}; it must be, or return, a Scenario")
+    if scenario.minimal:
+        raise InvalidScenario(
+            f"{name} says that it is minimal, so that what its claims rest on need not be at work: that is for "
+            "counterexamples, which streamproof makes; leave minimal out"
+        )
     return scenario

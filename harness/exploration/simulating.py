@@ -126,7 +126,7 @@ def simulate(
     _examined(scenario)
     history = bench.run_thoroughly(faults, seed)
     verdicts, entry = bench.judge(history), remembered_in(history)
-    if not scenario.minimal and Activity.DELIVERY not in bench.subject.at_work(history):
+    if Activity.DELIVERY not in bench.subject.at_work(history):
         verdicts = tuple(unless_untried([Activity.DELIVERY], verdict) for verdict in verdicts)
     if entry is None:
         return Simulated(faults, seed, verdicts, bench.not_judged, history)

@@ -99,6 +99,8 @@ def _judge(
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed, anew)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
+    if scenario.minimal and isinstance(subject, SchemeSubject) and exercised is not None:
+        verdicts = [_though_untried(subject, case, exercised, verdict, oracles) for verdict in verdicts]
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, digest, exercised)
     if exercised is not None and not exercised[Activity.DELIVERY]:
         # It is consistent with any of them.
@@ -241,6 +243,16 @@ def _tried(
     subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
 ) -> Verdict:
     return unless_untried(called_for(subject.rests_on(verdict.guarantee, oracles), case.history, counts), verdict)
+
+
+def _though_untried(
+    subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
+) -> Verdict:
+    """Of a counterexample that holds by now nothing more is asked, and what it leaves untried is said."""
+    untried = _tried(subject, case, counts, verdict, oracles)
+    if untried.unknown is None or verdict.status is not Status.HOLDS:
+        return verdict
+    return replace(verdict, summary=f"{verdict.summary}; a counterexample, and no proof: {untried.reason}")
 
 
 def unless_untried(missing: Collection[Activity], verdict: Verdict) -> Verdict:

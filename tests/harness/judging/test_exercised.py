@@ -13,6 +13,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.operators import Operator
@@ -181,7 +182,19 @@ def test_a_run_whose_slices_die_and_that_never_comes_to_a_checkpoint_is_unknown(
         _, judgement = run_in_memory(
             replace(scenario, minimal=True), cluster, registry.faults, registry.oracles, seed=1
         )
-        assert judgement.verdicts[0].status is not Status.UNKNOWN
+        (verdict,) = judgement.verdicts
+        assert verdict.status is not Status.UNKNOWN
+        untried = "a counterexample, and no proof: this was not tried: no checkpoint became durable"
+        assert verdict.status is Status.VIOLATED or untried in verdict.summary
+
+
+def minimal() -> Scenario:
+    return replace(vacuous(), minimal=True)
+
+
+def test_only_streamproof_says_that_a_scenario_is_a_counterexample() -> None:
+    with pytest.raises(InvalidScenario, match="says that it is minimal"):
+        Registry().scenario(f"{__name__}:minimal")
 
 
 def test_a_crash_before_the_first_checkpoint_is_a_run_like_any_other() -> None:
