@@ -186,9 +186,9 @@ class SchemeSubject:
     each starts by itself."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidTopology for a merge that does not fit where channels meet, and for replicas of what leads
-        back, InvalidScenario for parts of another kind than declared, UnknownName for settings of what the topology
-        has not."""
+        """Raises InvalidTopology for a merge that does not fit where channels meet, for replicas of what leads back,
+        and for operators whose states nobody would look at, InvalidScenario for parts of another kind than declared,
+        UnknownName for settings of what the topology has not."""
         proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
         proper(self.kind, str, "the kind of a subject", "the name of a scheme")
         for what, given in (("setups", self.setups), ("wraps", self.wraps)):
@@ -212,6 +212,8 @@ class SchemeSubject:
                 "would take what comes back in different orders; choose a scheme with one, as gap()"
             )
         switch(self.keeps_state, "keeps_state")
+        if not self.keeps_state:
+            self._check_states()
         proper(self.placed, Placement, "placed", "a Placement")
         leaders = [one.slice_id for one in self.coordinators]
         if self.restarts_by and self.restarts_by not in leaders:
@@ -226,6 +228,16 @@ class SchemeSubject:
             sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
         # Made now, so that what does not fit is refused before anything runs.
         assert self.specs
+
+    def _check_states(self) -> None:
+        """Raises InvalidTopology where states that are not looked at would be those of operators that never forget:
+        what is lost of such a state shows in no output that has to come."""
+        for name, stage in self.topology.stages.items():
+            if stage.operator.window is None and stage.operator.initial_state() is not None:
+                raise InvalidTopology(
+                    f"{self.kind} does not keep states (keeps_state=False), and {name!r} keeps one for ever: nobody "
+                    "would look whether it is lost; give the operator a window or no state, or leave keeps_state out"
+                )
 
     def _check_sinks(self) -> None:
         """Raises InvalidScenario where other slices than sinks have what is a sink's, and where sinks cannot start."""

@@ -23,6 +23,7 @@ from streamproof.harness.core.errors import (
     InvalidOperator,
     InvalidScenario,
     InvalidScheme,
+    InvalidTopology,
     OwnFailure,
     UsersCodeFailed,
 )
@@ -95,9 +96,12 @@ from streamproof.reference_impls.mechanisms.merges import ByTime, _ByTimes
 from streamproof.reference_impls.mechanisms.output_log import OutputLog, _OutputLog
 from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.order import order
+from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
+from streamproof.scenarios.windows import windows
 from streamproof.scenarios.workloads import numbered, ones
 
 HERE = re.escape(__file__)
@@ -1171,3 +1175,11 @@ def test_a_merge_that_knows_no_epochs_is_asked_for_none() -> None:
     planned = Scenario(merged_by(EndsWhatIsNone), numbered(events=120, batch=10), faults)
     _, judgement = run_in_memory(planned, SimulatedCluster(), KINDS, Registry().oracles, seed=1)
     assert judgement.verdicts[0].status is Status.HOLDS
+
+
+def test_states_that_nobody_would_look_at_are_those_of_operators_that_forget() -> None:
+    """At-least-once held of replays to a slice that had lost its counts, and nobody looked at these."""
+    blind = source_replay(stateless())
+    assert replace(blind, topology=windows(window=20)).observables == ("outputs",)
+    with pytest.raises(InvalidTopology, match="'trace' keeps one for ever: nobody would look"):
+        replace(blind, topology=trace())
