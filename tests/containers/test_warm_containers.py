@@ -39,6 +39,7 @@ def _warmth(finished: Finished) -> tuple[str, int, str]:
     return warm["cluster"], warm["served"], warm["replaces"]
 
 
+@pytest.mark.long
 def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient, tmp_path: Path) -> None:
     registry = Registry()
     cut = partition("node-0", "node-1").after(seconds(0.3)).lasting(seconds(1))

@@ -148,6 +148,7 @@ def test_its_twin_holds_wherever_it_dies_between_messages(port: int, tmp_path: P
     assert found == "HOLDS"
 
 
+@pytest.mark.long
 def test_where_a_data_source_commits_each_line_is_a_crash_point(port: int, tmp_path: Path) -> None:
     code = CommitsInTwo.between.__code__
     line = f"1/outside_sinks.CommitsInTwo.between:{code.co_firstlineno + 2}#1"
