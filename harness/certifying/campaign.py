@@ -64,6 +64,7 @@ from .blind_spots import (
     note_messages,
     note_numbers,
     note_one_task,
+    note_order,
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
@@ -174,7 +175,8 @@ IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
     "states are recovered from in a JVM that has run the query before. Real kills forget it too. Nor is all seen that "
     "such code does outside of the run's folders: connections that it keeps are, files whose paths Python hands over, "
-    "and programs, threads and connections that Python asks for by their class."
+    "and programs, threads and connections that Python asks for by their class; a connection that is opened and closed "
+    "within a batch is not."
 )
 BEFORE_A_KILL = (
     "What a library keeps in the memory of its JVM from one run to the next: the driver is killed at operations on "
@@ -388,6 +390,7 @@ class _Campaign:
                 note_code_in_c(state, query)
                 note_numbers(state, query)
                 note_one_task(state, attempts[0])
+                note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)

@@ -39,7 +39,7 @@ from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, 
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
 from .jvm_memory import telling_what_is_kept
-from .plan import PythonSteps, python_steps
+from .plan import PythonSteps, is_shuffled, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
 from .stacks import answer_with_stacks
@@ -122,9 +122,10 @@ class _Execution:
 
     def end(self, spark: SparkSession, query: StreamingQuery) -> None:
         run, incarnation = self._run, self._plan.incarnation
-        python = python_steps(query._jsq.explainInternal(False), self._plan.query.source is not None)
+        plan = query._jsq.explainInternal(False)
+        python, shuffled = python_steps(plan, self._plan.query.source is not None), is_shuffled(plan)
         for progress in query.recentProgress:
-            self._link.send(_batch_done(run.actor, incarnation, progress, python))
+            self._link.send(_batch_done(run.actor, incarnation, progress, python, shuffled))
         if run.asks_to_read:
             self._link.ask(Finishing())
         if self._plan.query.read is not None:
@@ -177,7 +178,9 @@ def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[
     return canonical_table(query, rows, schema)
 
 
-def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps) -> BatchDone:
+def _batch_done(
+    actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps, shuffled: bool
+) -> BatchDone:
     operators = progress["stateOperators"]
     return BatchDone(
         actor,
@@ -190,6 +193,7 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], pytho
         python.anywhere,
         python.at_end,
         python.at_first,
+        shuffled,
     )
 
 
