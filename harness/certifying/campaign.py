@@ -162,6 +162,10 @@ DISK_ONCE = (
     "kind: each operation of one batch is refused, once. And a task that Spark tries again after an I/O error: with "
     "one task slot, the query fails with the first, and is started again."
 )
+STORE_ONCE = (
+    "A store outside that stays away for longer than one request, or answers with an error: one request at a time is "
+    "lost, or its answer, and who asks again gets through."
+)
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
     "with them here. A worker that lives on takes the end of its connection for the end of its rows, so that the "
@@ -585,6 +589,8 @@ class _Campaign:
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         disks = of_disks(profile, self.faults.victims)
+        if answers:
+            state.not_covered.append(STORE_ONCE)
         if Victim.DISK not in self.faults.victims:
             state.not_covered.append(NO_DISK)
         elif disks:

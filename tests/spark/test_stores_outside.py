@@ -19,6 +19,7 @@ from outside_sinks import (
     in_one_transaction,
     in_two_transactions,
     kafka_query,
+    looking_away,
     nothing,
     postgres_query,
     posting_to_one_place,
@@ -234,6 +235,23 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
     if comes_to is Status.VIOLATED:
         assert shown is not None
         assert "web POST /orders#1 of the driver is lost" in str(shown.crashes[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("sink", "comes_to"), [(looking_away, Status.VIOLATED), (retrying_with_key, Status.HOLDS)])
+def test_a_sink_that_looks_away_is_refuted_by_a_request_that_is_lost(
+    sink: Callable[..., None], comes_to: Status, web: int, tmp_path: Path
+) -> None:
+    found = certified(web_query(sink, web), tmp_path, Victim.REQUEST)
+    assert statuses(found)["exactly-once"] is comes_to, found.certificate.verdicts
+    for trial in found.certificate.trials:
+        (struck,) = read_history(found.folder / trial.folder).struck()
+        assert struck.bite.proof is not None
+        assert struck.bite.proof.what.startswith("requests lost")
+    shown = found.certificate.counterexample
+    if comes_to is Status.VIOLATED:
+        assert shown is not None
+        assert shown.anomaly == "lost-input"
 
 
 @pytest.mark.parametrize(
