@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing.util
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -43,6 +44,8 @@ _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 _MEMORY: Final = ("/dev/shm/", "/dev/mqueue/")
 """But what lies here outlives who has written it."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_COMPILED: Final = re.compile(r"/__pycache__(/[^/]+\.pyc(\.\d+)?)?$")
+"""What Python leaves of a module that it has imported, and its draft."""
 _MOST: Final = 20
 """Arguments without a name that are looked at."""
 _LONGEST_PATH: Final = 1_000
@@ -314,7 +317,7 @@ class Effects:
             return target != f"{self._harness[0]}:{self._harness[1]}"
         if kind != "file":
             return True
-        return outside(self._folders, target) and not _is_the_systems(target) and "__pycache__" not in target
+        return outside(self._folders, target) and not _is_the_systems(target) and not _COMPILED.search(target)
 
     def _has_made(self, target: str) -> bool:
         """Whether a path has come about since it was last asked, or a folder above it has."""

@@ -1034,6 +1034,10 @@ PARENT = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
         ),
         ("socket.socket(socket.AF_UNIX).bind('x')", {("file", "x", 1)}),
         ("socket.socket(socket.AF_UNIX).bind('\\0x')\nsocket.socket().bind(('127.0.0.1', 0))", set()),
+        (
+            "os.mkdir('__pycache__')\nopen('__pycache__/done', 'w').close()\nopen('__pycache__/m.pyc', 'w').close()",
+            {("file", "__pycache__/done", 1)},
+        ),
         ("os.remove('other/there')", {("file", "other/there", 1)}),
         ("os.rename('other/there', 'run/in')", {("file", "other/there", 1)}),
         ("open('x', 'w').close()\nos.rename('x', 'run/in')", set()),
