@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .faults.isolate import isolate
     from .faults.loss import loss
     from .faults.lost_answer import lost_answer
+    from .faults.lost_request import lost_request
     from .faults.memory_limit import memory_limit
     from .faults.out_of_memory import out_of_memory
     from .faults.packet_loss import packet_loss
@@ -163,6 +164,7 @@ __all__ = [
     "largest_error",
     "loss",
     "lost_answer",
+    "lost_request",
     "memory_limit",
     "ms",
     "numbered",
@@ -224,6 +226,7 @@ _NAMES = {
     "faults.isolate": "isolate",
     "faults.loss": "loss",
     "faults.lost_answer": "lost_answer",
+    "faults.lost_request": "lost_request",
     "faults.memory_limit": "memory_limit",
     "faults.out_of_memory": "out_of_memory",
     "faults.packet_loss": "packet_loss",

@@ -19,6 +19,7 @@ from . import (
     isolate,
     loss,
     lost_answer,
+    lost_request,
     memory_limit,
     out_of_memory,
     packet_loss,
@@ -57,6 +58,7 @@ FAULTS: tuple[FaultKind, ...] = (
     bandwidth.KIND,
     slow_close.KIND,
     lost_answer.KIND,
+    lost_request.KIND,
     # Of machines.
     cpu_throttle.KIND,
     memory_limit.KIND,

@@ -79,6 +79,8 @@ class Attempt:
     """What was refused to it, where anything was."""
     noted: list[Noted] = field(default_factory=list)
     """What its processes said of the user's code in passing."""
+    kept_in_the_jvm: tuple[str, ...] = ()
+    """What its JVM keeps beside all sessions that it did not keep before."""
 
     @property
     def ended(self) -> bool:

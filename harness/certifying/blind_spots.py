@@ -19,6 +19,7 @@ from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import EVERY_BATCH, supported
 from ..install.spark_choice import chosen_version
+from ..recording.records import BatchDone
 from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .attempts import Attempt
 from .campaign_state import CampaignState
@@ -66,6 +67,11 @@ ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
     "streamproof's source gives a batch in one partition. What one task has done and another has not, nothing shows: "
     "let the query have more of them, as by rows.repartition(2)."
+)
+ANY_ORDER = (
+    "Rows of a batch that come in another order when it is done again: they have come by a shuffle, which promises "
+    "none, and with one task slot they come as they did before. What the query's own code makes of a row's place (its "
+    "number, the first so many, the last that comes) nothing shows: let it go by a key, or sort the rows."
 )
 BESIDE = (
     "What a Python data source does beside its tasks ({classes}): where it is made, commits and aborts, Spark runs it "
@@ -126,6 +132,15 @@ def note_one_task(state: CampaignState, attempt: Attempt) -> None:
     ends = {one.key.rpartition("/")[2] for one in tasks if one.point is Point.TASK_END}
     if ends == {"0"} and any(one.point is Point.LINE for one in tasks):
         state.not_covered.insert(0, ONE_TASK)
+
+
+def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:
+    """Whose sink goes on where the rows stopped that are there goes by their order."""
+    done = (stamped.record for stamped in attempt.records)
+    lines = [one.address for one in attempt.passed if one.address.point is Point.LINE]
+    takes_rows = bool(lines) if query.write is not None else any(one.actor == TASK for one in lines)
+    if takes_rows and any(isinstance(one, BatchDone) and one.shuffled for one in done):
+        state.not_covered.append(ANY_ORDER)
 
 
 def note_data_sources(state: CampaignState, query: Query) -> None:

@@ -64,6 +64,7 @@ from .blind_spots import (
     note_messages,
     note_numbers,
     note_one_task,
+    note_order,
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
@@ -161,6 +162,10 @@ DISK_ONCE = (
     "kind: each operation of one batch is refused, once. And a task that Spark tries again after an I/O error: with "
     "one task slot, the query fails with the first, and is started again."
 )
+STORE_ONCE = (
+    "A store outside that stays away for longer than one request, or answers with an error: one request at a time is "
+    "lost, or its answer, and who asks again gets through."
+)
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
     "with them here. A worker that lives on takes the end of its connection for the end of its rows, so that the "
@@ -174,7 +179,8 @@ IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
     "states are recovered from in a JVM that has run the query before. Real kills forget it too. Nor is all seen that "
     "such code does outside of the run's folders: connections that it keeps are, files whose paths Python hands over, "
-    "and programs, threads and connections that Python asks for by their class."
+    "and programs, threads and connections that Python asks for by their class; a connection that is opened and closed "
+    "within a batch is not."
 )
 BEFORE_A_KILL = (
     "What a library keeps in the memory of its JVM from one run to the next: the driver is killed at operations on "
@@ -388,6 +394,7 @@ class _Campaign:
                 note_code_in_c(state, query)
                 note_numbers(state, query)
                 note_one_task(state, attempts[0])
+                note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(state, self.request, workers, attempts[: len(workers)], references)
@@ -582,6 +589,8 @@ class _Campaign:
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         disks = of_disks(profile, self.faults.victims)
+        if answers:
+            state.not_covered.append(STORE_ONCE)
         if Victim.DISK not in self.faults.victims:
             state.not_covered.append(NO_DISK)
         elif disks:

@@ -29,6 +29,7 @@ _KINDS: Mapping[Victim, tuple[str, str]] = {
     Victim.NODE: ("crash", TASK),
     # It is the query that hears of it, whoever asked.
     Victim.ANSWER: ("lost-answer", DRIVER),
+    Victim.REQUEST: ("lost-request", DRIVER),
 }
 
 

@@ -169,6 +169,12 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
                 f"nobody had waited for it when what Spark calls had returned, {counted(one.times, 'time')}. Wait for "
                 f'it before that, or accept it: Query(..., accepts=("{one.name}",))'
             )
+        elif one.kind == "exit" and not one.accepted:
+            yield (
+                f"Cut by no crash, and looked at by no run: what {one.target} does when the process exits. It was left "
+                f"to that in {one.place}, {counted(one.times, 'time')}. Do it within the batch, or accept it: "
+                f'Query(..., accepts=("{one.name}",))'
+            )
         elif one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"
         else:
@@ -307,6 +313,7 @@ _AFTERWARDS = {
     Victim.PYTHON: "Spark runs the task again",
     Victim.NODE: "What ran there is started again",
     Victim.ANSWER: "Who asked is told that the connection is broken, and not whether it was done",
+    Victim.REQUEST: "Who asked is told that the connection is broken, and not that it was not done",
     Victim.DISK: "Who wanted it is told of an I/O error, and that operation alone is not done",
 }
 
@@ -406,6 +413,7 @@ _VICTIMS = {
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
     Victim.ANSWER: "answer of a store",
+    Victim.REQUEST: "request to a store",
     Victim.DISK: "operation on a file, refused",
 }
 

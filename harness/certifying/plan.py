@@ -32,6 +32,8 @@ class Victim(StrEnum):
     """Everything on it."""
     ANSWER = "answer"
     """The answer of a store outside, with its connection. Who asked lives."""
+    REQUEST = "request"
+    """What a store outside is asked, with its connection, so that it is not done. Who asked lives."""
     DISK = "disk"
     """One operation on a file, which is refused with an I/O error. Who wanted it lives."""
 
@@ -100,6 +102,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         where = f" ({self.in_code})" if self.in_code else ""
         if self.victim is Victim.ANSWER:
             return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives{where}"
+        if self.victim is Victim.REQUEST:
+            return f"{self.key} of {actor} is lost on its way and the connection breaks; {actor} lives{where}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
         if self.victim is Victim.DISK:
             return f"the disk refuses an operation {when}; {actor} lives{where}"
@@ -144,5 +148,6 @@ _VICTIMS = {
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
     Victim.ANSWER: "answer",
+    Victim.REQUEST: "request",
     Victim.DISK: "disk",
 }

@@ -22,7 +22,7 @@ from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 from .waiting import SEALING
 
-USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
+USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER, Victim.REQUEST)
 """Where nobody says which."""
 SINK = "sink/"
 """How the paths of a sink's file operations begin."""
@@ -38,7 +38,7 @@ _OF_NODES = frozenset(
         Point.MESSAGE,
     }
 )
-_NO_NODES = (Victim.DRIVER, Victim.ANSWER, Victim.DISK)
+_NO_NODES = (Victim.DRIVER, Victim.ANSWER, Victim.REQUEST, Victim.DISK)
 _ANYWHERE = frozenset({Point.USER, Point.LINE, Point.MESSAGE})
 """What is in the user's code can be."""
 
@@ -253,14 +253,14 @@ def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
 
 
 def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
-    """The answer to each message of a steady batch is lost, and who asked lives."""
-    if Victim.ANSWER not in victims:
-        return []
+    """The answer to each message of a steady batch is lost, or the message itself, and who asked lives: of the one, who
+    asks again may have it done twice, and of the other, who looks away has it not done at all."""
+    lost = {Side.BEFORE: Victim.REQUEST, Side.AFTER: Victim.ANSWER}
     batch = steady_batch(profile)
     return [
-        Planned(crash_at(profile, one, Victim.ANSWER))
+        Planned(crash_at(profile, one, lost[one.address.side]))
         for one in profile.passed
-        if batch_of(one.address) == batch and (one.address.point, one.address.side) == (Point.MESSAGE, Side.AFTER)
+        if batch_of(one.address) == batch and one.address.point is Point.MESSAGE and lost[one.address.side] in victims
     ]
 
 

@@ -34,7 +34,7 @@ class Profile:
     python_at_first: bool = True
     """Whether any run in the stages that read, whose tasks end first."""
     into_the_jvm: bool = False
-    """Whether the user's code calls what is in Spark's JVM itself."""
+    """Whether the user's code calls what is in Spark's JVM itself, or has it keep something."""
     in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
     """Where in the user's code what it did came about."""
 
@@ -51,7 +51,7 @@ def profile_of(attempt: Attempt) -> Profile:
         any(one.python for one in done),
         any(one.python_at_end for one in done),
         all(one.python_at_first for one in done),
-        goes_into_the_jvm(attempt.passed),
+        goes_into_the_jvm(attempt.passed) or bool(attempt.kept_in_the_jvm),
         places_in_code(attempt.passed),
     )
 

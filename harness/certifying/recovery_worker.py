@@ -8,7 +8,8 @@ since with one slot at most one task runs, Spark's stream thread waits for it, w
 switched off, and a store that changes all the same gives no state.
 
 An attempt in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
-workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays.
+workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays. One in which an
+attempt has left something beside all sessions, such as a file that was added, is followed by another JVM.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from ..worlds.embedded.node_processes import DriverProcess
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
-from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, SparkRuns
+from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, KeptInTheJvm, SparkRuns
 from ..worlds.spark.control.run_server import RunServer, from_afar
 from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, write_query_plan
@@ -90,7 +91,7 @@ _SETTINGS = {
     "spark.python.daemon.module": DAEMON_MODULE,
 }
 
-_from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | SparkRuns)
+_from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | KeptInTheJvm | SparkRuns)
 _from_warm = msgspec.msgpack.Decoder(Warm)
 
 
@@ -402,7 +403,7 @@ class RecoveryWorker:
         if attempt.failure is not None:
             attempt.failed_at = self._server.clock.stamp().at
             attempt.failed_in = last_planned_batch(self._checkpoint)
-        if process.poll() != 0 or not self._session.lives:
+        if process.poll() != 0 or not self._session.lives or attempt.kept_in_the_jvm:
             self._start_anew()
         if attempt.failure is not None:
             self.relay.require_stores()
@@ -610,6 +611,8 @@ class RecoveryWorker:
                     writer.write(frame(Go()))
                 case SparkRuns():
                     self._see_spark(message)
+                case KeptInTheJvm(what=what):
+                    attempt.kept_in_the_jvm = what
                 case Failed():
                     attempt.failure = from_afar(message)
                     writer.write(frame(Go()))

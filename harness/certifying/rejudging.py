@@ -130,7 +130,7 @@ def _is_at(crash: Crash, text: str) -> bool:
     if (address.point, address.side) != (crash.point, crash.side):
         return False
     # Who sends a message is not always known where it is planned; it is the same message.
-    either = crash.point is Point.MESSAGE and crash.victim in (Victim.DRIVER, Victim.ANSWER)
+    either = crash.point is Point.MESSAGE and crash.victim in (Victim.DRIVER, Victim.ANSWER, Victim.REQUEST)
     if address.actor != crash.actor and not either:
         return False
     if crash.point is Point.TASK_END:

@@ -20,15 +20,19 @@ _INTO_THE_JVM: Final = (
 forgets an object, whenever Python comes to that, is none of it."""
 _OF_THE_CONTEXT: Final = frozenset(
     {
+        "RDD.id",
+        "RDD.toDebugString",
         "SparkContext.addArchive",
         "SparkContext.addFile",
         "SparkContext.addPyFile",
         "SparkContext.setCheckpointDir",
         "SparkContext.setSystemProperty",
         "StatusTracker.getJobIdsForGroup",
+        "StatusTracker.getJobInfo",
+        "StatusTracker.getStageInfo",
     }
 )
-"""What of pyspark's own keeps something in the JVM, or asks what is kept there, beside all sessions."""
+"""What of pyspark's own keeps something in the JVM, or asks what is kept or counted there, beside all sessions."""
 
 
 def goes_into_the_jvm(passed: Iterable[Passed]) -> bool:

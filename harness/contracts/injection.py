@@ -88,6 +88,10 @@ class Machines:
         """Lose the answer of a store outside that is held, and break its connection; who asked lives."""
         raise _cannot("lose the answers of stores outside")
 
+    def lose_request(self, targets: Sequence[str]) -> list[Bite]:
+        """Lose what a store outside is asked, which is held, and break its connection; who asked lives."""
+        raise _cannot("lose what stores outside are asked")
+
     def throttle_cpu(self, targets: Sequence[str], cores: float) -> list[Bite]:
         """Let the nodes have no more than so many cores' time, until it heals."""
         raise _cannot("throttle processors")

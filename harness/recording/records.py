@@ -226,6 +226,8 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """Whether they did in its last stage, which writes its state and its output."""
     python_at_first: bool = True
     """Whether any ran, be it for the harness's source, in each stage that reads."""
+    shuffled: bool = False
+    """Whether its rows came by a shuffle, in no order that is promised."""
 
 
 class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):

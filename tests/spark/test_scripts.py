@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
-from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.contracts.query_parts import foreach_batch
 from streamproof.harness.contracts.registry import Named, Registry, load_object
 from streamproof.harness.contracts.scenario import Scenario
@@ -92,10 +92,21 @@ def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: 
             (kept,) = (stamped.record for stamped in attempt.records if isinstance(stamped.record, Kept))
             lines = found([json.loads(key) for key in kept.rows])
             assert set(lines.values()) == {"yes"}, lines
+            assert attempt.kept_in_the_jvm == ()
             applications |= {line for line in lines if line.startswith("an application")}
             beginnings |= {line for line in lines if line.startswith("a beginning")}
         assert len(applications) == 2, "what is called by the application's id is another one after a crash"
         assert len(beginnings) == 2, "and so is what is called by when it began"
+        with worker.fed(foreach_batch(adds_files, read=found_by_then, batch_events=20), batches):
+            for incarnation in (1, 2):
+                worker.store.clear()
+                attempt = worker.live("driver", "sink", incarnation, watched=False)
+                assert attempt.failure is None, attempt.failure
+                assert attempt.kept_in_the_jvm == ("files that were added", "the property added.by.sql")
+                (kept,) = (stamped.record for stamped in attempt.records if isinstance(stamped.record, Kept))
+                assert [json.loads(row) for row in kept.rows] == [{"value": "0 null"}], (
+                    "what the one before has added is not there"
+                )
     assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
 
 
@@ -111,6 +122,21 @@ def test_in_the_driver_of_a_cluster(query: Query, tmp_path: Path) -> None:
         assert set(lines.values()) == {"yes"}, lines
     (verdict,) = finished.judgement.verdicts
     assert verdict.status == "HOLDS"
+
+
+def adds_files(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """And a property, and notes what was there before."""
+    if batch:
+        return
+    spark, file = frame.sparkSession, folders.sink / "found.txt"
+    found = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'added.by.sql')").collect()[0][0]
+    file.write_text(f"{spark.sql('LIST FILES').count()} {found or 'null'}\n")
+    spark.sql(f"ADD FILE '{file}'")
+    spark.sql("SELECT java_method('java.lang.System', 'setProperty', 'added.by.sql', '1')").collect()
+
+
+def found_by_then(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.read.text(str(folders.sink / "found.txt"))
 
 
 def never_returns(frame: DataFrame, batch: int) -> None:

@@ -19,6 +19,7 @@ from outside_sinks import (
     in_one_transaction,
     in_two_transactions,
     kafka_query,
+    looking_away,
     nothing,
     postgres_query,
     posting_to_one_place,
@@ -36,6 +37,7 @@ from postgres_server import postgres_server, why_no_postgres
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.lost_answer import lost_answer
+from streamproof.faults.lost_request import lost_request
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import Victim
@@ -216,6 +218,15 @@ def test_an_answer_is_lost_and_the_sink_asks_again(
 
 
 @pytest.mark.long
+def test_a_request_is_lost_and_the_sink_asks_again(web: int, tmp_path: Path) -> None:
+    fault = lost_request("driver").at(message("1/web POST /orders#1", "driver", Side.BEFORE))
+    finished, found = under(tmp_path, web_query(retrying_with_key, web), fault)
+    assert found == "HOLDS"
+    (struck,) = finished.history.struck()
+    assert struck.bite.why_not == ""
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sink", "comes_to"), [(retrying_without_key, Status.VIOLATED), (retrying_with_key, Status.HOLDS)]
 )
@@ -235,6 +246,19 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
     if comes_to is Status.VIOLATED:
         assert shown is not None
         assert "web POST /orders#1 of the driver is lost" in str(shown.crashes[0])
+
+
+@pytest.mark.long
+def test_a_sink_that_looks_away_is_refuted_by_a_request_that_is_lost(web: int, tmp_path: Path) -> None:
+    found = certified(web_query(looking_away, web), tmp_path, Victim.REQUEST)
+    assert statuses(found)["exactly-once"] is Status.VIOLATED, found.certificate.verdicts
+    for trial in found.certificate.trials:
+        (struck,) = read_history(found.folder / trial.folder).struck()
+        assert struck.bite.proof is not None
+        assert struck.bite.proof.what.startswith("requests lost")
+    shown = found.certificate.counterexample
+    assert shown is not None
+    assert shown.anomaly == "lost-input"
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ def certify_command(
         list[str] | None,
         typer.Option(
             "--victim",
-            help="What dies: driver, executor, python, node, the answer of a store outside, or (disk) an operation on "
-            "a file, which is refused; can be given several times. All but disk, unless told otherwise.",
+            help="What dies: driver, executor, python, node, a request to a store outside, its answer, or (disk) an "
+            "operation on a file, which is refused; can be given several times. All but disk, unless told otherwise.",
             show_default=False,
         ),
     ] = None,

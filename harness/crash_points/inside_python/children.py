@@ -31,6 +31,11 @@ def adopt_orphans(wanted: bool) -> None:
         raise OSError(number, os.strerror(number))
 
 
+def program_of(process: int) -> str:
+    """Of any process of this machine, the name of its program; empty where there is none."""
+    return next((name for number, name, _ in _processes() if number == process), "")
+
+
 def _processes() -> Iterator[tuple[int, str, int]]:
     """Number, name of the program and parent of each on this machine."""
     for number in filter(str.isdecimal, os.listdir("/proc")):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import multiprocessing.util
 import os
+import re
+import signal
 import stat
 import subprocess
 import sys
@@ -24,8 +26,8 @@ from typing import Any, Final
 import msgspec
 
 from ...core.wire import Endpoint
-from .children import adopt_orphans, children
-from .handed_over import STARTED, SUBMITTED, HandedOver, tell_of_handing_over
+from .children import adopt_orphans, children, program_of
+from .handed_over import AT_EXIT, STARTED, SUBMITTED, HandedOver, name_of_any, tell_of_handing_over
 from .jvm_calls import done_in_the_jvm
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
@@ -42,6 +44,8 @@ _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 _MEMORY: Final = ("/dev/shm/", "/dev/mqueue/")
 """But what lies here outlives who has written it."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_COMPILED: Final = re.compile(r"/__pycache__(/[^/]+\.pyc(\.\d+)?)?$")
+"""What Python leaves of a module that it has imported, and its draft."""
 _MOST: Final = 20
 """Arguments without a name that are looked at."""
 _LONGEST_PATH: Final = 1_000
@@ -59,9 +63,10 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """What was done, as often as it was done in the same place."""
 
     kind: str
-    """`file`, `connection`, `process` or `thread`."""
+    """`file`, `connection`, `process`, `thread` or `exit`."""
     target: str
-    """A path, `host:port`, a program, or the function that a thread has begun with, or was given."""
+    """A path, `host:port`, a program, or the function that a thread has begun with, or was given, or that is to be
+    called when the process exits."""
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1
@@ -112,6 +117,7 @@ class Effects:
         tell_of_handing_over()
         for name in ("mkfifo", "mknod"):
             tell_of(os, name, _MADE)
+        tell_of(signal, "pidfd_send_signal", _SIGNALLED)
 
     def begin(self, place: str = "") -> None:
         """From now on, at a place that is no line. What is open already was opened by somebody else."""
@@ -216,6 +222,13 @@ class Effects:
             if self.active:
                 self._handed_over.hear(event, arguments, sys._getframe(1).f_back)
             return
+        if event == AT_EXIT:
+            caller = sys._getframe(1).f_back
+            # What a library does there is part of what it does otherwise.
+            if self.active and caller is not None and self._is_theirs(caller):
+                with self._lock:
+                    self._seen["exit", name_of_any(arguments[0]), place_of(caller)] += 1
+            return
         if event == _FORGOTTEN and self._started is not None:
             (number,) = arguments
             if number not in self._started[0]:
@@ -266,7 +279,7 @@ class Effects:
                 self._seen[kind, target, place_of(theirs)] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
-                if kind == "process" and self._started is None:
+                if kind == "process" and event not in _SIGNALS and self._started is None:
                     # Python tells of it just before.
                     adopt_orphans(True)
                     self._started = frozenset(children()), place_of(theirs)
@@ -304,7 +317,7 @@ class Effects:
             return target != f"{self._harness[0]}:{self._harness[1]}"
         if kind != "file":
             return True
-        return outside(self._folders, target) and not _is_the_systems(target) and "__pycache__" not in target
+        return outside(self._folders, target) and not _is_the_systems(target) and not _COMPILED.search(target)
 
     def _has_made(self, target: str) -> bool:
         """Whether a path has come about since it was last asked, or a folder above it has."""
@@ -476,7 +489,32 @@ def _forked(arguments: tuple[Any, ...]) -> Sequence[str]:
     return ("fork",)
 
 
+def _signalled(arguments: tuple[Any, ...]) -> Sequence[str]:
+    """A signal to a process, but for this one and those that it has started, which are named by themselves. Signal 0
+    only asks whether it is there."""
+    process, number, *_ = arguments
+    if number == 0 or process == os.getpid() or process in children():
+        return ()
+    return (f"signal {int(number)} to {program_of(abs(process)) or '?'}",)
+
+
+def _signalled_by_file(arguments: tuple[Any, ...]) -> Sequence[str]:
+    file, *rest = arguments
+    try:
+        with open(f"/proc/self/fdinfo/{file}") as about:
+            process = next((int(line.split()[1]) for line in about if line.startswith("Pid:")), 0)
+    except OSError:
+        return ()
+    return _signalled((process, *rest))
+
+
+def _logged(arguments: tuple[Any, ...]) -> Sequence[str]:
+    return ("/dev/log",)
+
+
 _SPAWNED: Final = f"{OURS}.spawned"
+_SIGNALLED: Final = f"{OURS}.signalled"
+_SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
@@ -510,5 +548,9 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     _SPAWNED: ("process", _started),
     "os.fork": ("process", _forked),
     "os.forkpty": ("process", _forked),
+    "os.kill": ("process", _signalled),
+    "os.killpg": ("process", _signalled),
+    _SIGNALLED: ("process", _signalled_by_file),
+    "syslog.syslog": ("connection", _logged),
 }
 """What Python calls them. One that starts a process by other means is found by those."""

@@ -4,6 +4,7 @@ the thread, by which one would know whose work it does."""
 from __future__ import annotations
 
 import asyncio
+import atexit
 import multiprocessing.pool
 import threading
 from collections.abc import Callable
@@ -14,12 +15,13 @@ from functools import partial
 from types import BuiltinFunctionType, CodeType, CoroutineType, FrameType, FunctionType
 from typing import Any, Final
 
-from .names import builtin_call_of, call_of, called_of, module_of, place_of
+from .names import builtin_call_of, call_of, called_of, module_of, name_in, place_of
 from .standing_in import tell_of
 from .whose import OURS
 
 SUBMITTED: Final = f"{OURS}.submitted"
 STARTED: Final = f"{OURS}.started"
+AT_EXIT: Final = f"{OURS}.at-exit"
 _ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 THREADS_OF_SPARK: Final = "pyspark.util"
 """Who starts threads for the user's code, and gives them work: packages, and a module."""
@@ -113,14 +115,27 @@ def _unwrapped(given: Any) -> Any:
             return given
 
 
+def name_of_any(given: Any) -> str:
+    """What can be called, by its name, be it the user's own."""
+    given = _unwrapped(given)
+    function = getattr(given, "__func__", given)
+    if isinstance(function, FunctionType):
+        return name_in(function.__module__ or "?", function.__code__)
+    if isinstance(given, BuiltinFunctionType):
+        return builtin_call_of(given) or given.__qualname__
+    return f"{type(given).__module__}.{type(given).__qualname__}"
+
+
 def _is_on_the_way(module: str) -> bool:
     return module == THREADS_OF_SPARK or module.partition(".")[0] in _ON_THE_WAY
 
 
 def tell_of_handing_over() -> None:
-    """Python says nothing of what a pool of threads or a loop is given, nor, before 3.12, of threads that begin."""
+    """Python says nothing of what a pool of threads or a loop is given, or is to be called when the process exits, nor,
+    before 3.12, of threads that begin."""
     tell_of(threading.Thread, "start", STARTED)
     tell_of(ThreadPoolExecutor, "submit", SUBMITTED, once_done=True)
     for name in ("apply_async", "map_async"):
         tell_of(multiprocessing.pool.Pool, name, SUBMITTED, once_done=True)
     tell_of(asyncio, "run_coroutine_threadsafe", SUBMITTED, once_done=True)
+    tell_of(atexit, "register", AT_EXIT)

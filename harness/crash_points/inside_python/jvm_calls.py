@@ -45,6 +45,15 @@ _OF_OBJECTS: Final[Mapping[str, str]] = {
 }
 """By the method of an object that is called, of which the call does not say what it is: of a `Runtime`, an RDD, a
 factory of sockets, a URL."""
+_BY_NAME: Final = frozenset({"forName", "loadClass", "findClass", "getMethod", "getDeclaredMethod"})
+"""Methods by which a class, or a method of one, is asked for by its name: what is made of it, no call says."""
+_NAMED: Final[Mapping[str, str]] = {
+    **_MADE,
+    **_OF_OBJECTS,
+    **{name.rpartition(".")[0]: kind for name, kind in _OF_CLASSES.items()},
+    _POOLS.rstrip("."): _THREAD,
+}
+"""By that name."""
 _STATIC: Final = "z:"
 """Begins what py4j calls a class whose method is called."""
 
@@ -59,6 +68,9 @@ def done_in_the_jvm(callee: FrameType) -> tuple[str, str] | None:
     if called != "JavaMember.__call__":
         return None
     method, target = str(getattr(asked, "name", "")), str(getattr(asked, "target_id", ""))
+    if method in _BY_NAME:
+        given = [one for one in callee.f_locals.get("args", ()) if isinstance(one, str)]
+        return next(((_NAMED[name], name) for name in given if name in _NAMED), None)
     if not target.startswith(_STATIC):
         return (_OF_OBJECTS[method], method) if method in _OF_OBJECTS else None
     name = f"{target.removeprefix(_STATIC)}.{method}"

@@ -75,7 +75,7 @@ class Fate(Enum):
 
     GOES_ON = "goes on"
     LOST = "lost"
-    """An answer, and its connection breaks."""
+    """A request before it leaves, or an answer; and its connection breaks."""
 
 
 class Listens(Protocol):
@@ -362,7 +362,7 @@ class StoreRelay:
         connection.held.clear()
 
     def _hold(self, connection: _Connection, asked: _Asked, side: Side, size: int) -> None:
-        """Raises _Over where its sender has died, or the answer is to be lost."""
+        """Raises _Over where its sender has died, or what is held is to be lost."""
         assert asked.sender is not None
         was_there = connection.is_open
         fate = self._listens.arrived(HeldMessage(asked.sender, side, asked.key, size))

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 from profiles import both_sides, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.blind_spots import (
+    ANY_ORDER,
     BESIDE,
     BY_NUMBERS,
     IN_C,
@@ -24,6 +25,7 @@ from streamproof.harness.certifying.blind_spots import (
     note_data_sources,
     note_numbers,
     note_one_task,
+    note_order,
 )
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
@@ -31,6 +33,7 @@ from streamproof.harness.certifying.never_run import lines_never_run
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
+from streamproof.harness.recording.records import BatchDone, Stamped
 
 LINE = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", TASK)
 
@@ -55,6 +58,30 @@ def test_that_each_stage_has_one_task_is_said_where_the_users_code_runs_in_it(
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
     note_one_task(state, Attempt("reference-1", 1, points))
     assert state.not_covered == [*([ONE_TASK] if said else []), "Something else."]
+
+
+ON_DRIVER = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER)
+SINK = Query(as_it_comes, write=lambda frame, folders: frame, read=lambda spark, folders: spark.range(0))
+
+
+@pytest.mark.parametrize(
+    ("query", "point", "shuffled", "said"),
+    [
+        (SINK, ON_DRIVER, True, True),
+        (SINK, ON_DRIVER, False, False),
+        (Query(as_it_comes), LINE, True, True),
+        (Query(as_it_comes), ON_DRIVER, True, False),
+        (SINK, tasks(0)[0], True, False),
+    ],
+    ids=["in the sink", "as they were read", "in a task", "in the plan alone", "none of the user's"],
+)
+def test_that_rows_come_in_one_order_is_said_where_the_users_code_takes_them_from_a_shuffle(
+    tmp_path: Path, query: Query, point: Passed, shuffled: bool, said: bool
+) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    record = Stamped(0, BatchDone("reference-1", 1, 0, 9, 0, 0, 1, shuffled=shuffled))
+    note_order(state, query, Attempt("reference-1", 1, [point], [record]))
+    assert state.not_covered == ([ANY_ORDER] if said else [])
 
 
 class _Rows(DataSource):

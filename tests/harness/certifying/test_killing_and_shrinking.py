@@ -155,6 +155,11 @@ def test_whoever_sends_a_message_the_driver_dies_at_it_or_its_answer_is_lost() -
         fault = fault_of(Planned(crash))
         assert (fault.kind, fault.targets) == (kind, (DRIVER,))
         assert fault.trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1")
+    crash = Crash(Point.MESSAGE, Side.BEFORE, "2/db COMMIT#1", TASK, Victim.REQUEST, 2, ("steady",))
+    fault = fault_of(Planned(crash))
+    assert (fault.kind, fault.targets) == ("lost-request", (DRIVER,))
+    assert fault.trigger == Moment(Point.MESSAGE, Side.BEFORE, "2/db COMMIT#1")
+    assert str(crash) == "2/db COMMIT#1 of a task is lost on its way and the connection breaks; a task lives"
     crash = Crash(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK, Victim.EXECUTOR, 2, ("steady",))
     assert fault_of(Planned(crash)).trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK)
 

@@ -423,13 +423,20 @@ def test_of_messages_that_are_alike_the_first_two_and_the_last_are_tried_and_the
     assert "db INSERT a, which it does up to 5 times" in only
 
 
-def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_wanted() -> None:
+def test_each_message_of_a_steady_batch_is_lost_and_its_answer_where_that_is_wanted() -> None:
     profile = profile_of(attempt_of(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
-    plan = of_answers(profile, USUAL_VICTIMS)
-    assert [str(one) for one in plan] == [
+    messages = ("COMMIT#1", "PUT /a#1", "PUT /a#2")
+    answers = [
         f"the answer to 1/db {what} of the driver is lost and the connection breaks; the driver lives"
-        for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")
+        for what in messages
     ]
+    requests = [
+        f"1/db {what} of the driver is lost on its way and the connection breaks; the driver lives" for what in messages
+    ]
+    in_turn = [one for both in zip(requests, answers, strict=True) for one in both]
+    assert [str(one) for one in of_answers(profile, USUAL_VICTIMS)] == in_turn
+    assert [str(one) for one in of_answers(profile, (Victim.ANSWER,))] == answers
+    assert [str(one) for one in of_answers(profile, (Victim.REQUEST,))] == requests
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
 
 

@@ -87,6 +87,12 @@ def test_code_that_calls_what_is_in_the_jvm_is_known_by_that() -> None:
     assert not profile_of(attempt_of([done(0)], also=[forgets])).into_the_jvm
 
 
+def test_so_is_code_after_which_the_jvm_keeps_something_however_it_was_asked_to() -> None:
+    attempt = attempt_of([done(0)])
+    attempt.kept_in_the_jvm = ("files that were added",)
+    assert profile_of(attempt).into_the_jvm
+
+
 def test_so_is_code_that_calls_what_of_pyspark_keeps_something_in_the_jvm_beside_all_sessions() -> None:
     for called in (
         "pyspark.core.context.SparkContext.setSystemProperty",
@@ -94,6 +100,7 @@ def test_so_is_code_that_calls_what_of_pyspark_keeps_something_in_the_jvm_beside
         "pyspark.core.context.SparkContext.addFile",
         "pyspark.core.context.SparkContext.setCheckpointDir",
         "pyspark.core.status.StatusTracker.getJobIdsForGroup",
+        "pyspark.core.rdd.RDD.id",
     ):
         assert goes_into_the_jvm([line(f"1/m.put:4 calls {called}#1")])
     for called in ("pyspark.core.context.SparkContext.setJobDescription", "their.SparkContext.addFile"):

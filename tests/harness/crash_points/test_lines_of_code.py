@@ -941,7 +941,7 @@ def test_what_is_no_line_is_not_said_as_one(key: str) -> None:
 def does(folder: Path, body: str) -> Callable[[], Any]:
     """A function of the user's that does this."""
     file = folder / "effects_of_theirs.py"
-    names = "import importlib, logging, os, socket, sqlite3, subprocess, sys, tempfile\n"
+    names = "import importlib, logging, os, signal, socket, sqlite3, subprocess, sys, syslog, tempfile\n"
     file.write_text(names + "def work():\n" + "".join(f"    {line}\n" for line in body.splitlines()))
     space: dict[str, Any] = {"__name__": "effects_of_theirs", "__file__": str(file)}
     exec(compile(file.read_text(), str(file), "exec"), space)
@@ -978,6 +978,9 @@ def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[t
     return of
 
 
+PARENT = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
+
+
 @pytest.mark.parametrize(
     ("body", "found"),
     [
@@ -1007,6 +1010,22 @@ def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[t
             "os.close(folder)",
             {("file", "other/x", 1), ("file", "other/y", 1)},
         ),
+        ("os.kill(os.getppid(), signal.SIGCONT)", {("process", f"signal 18 to {PARENT}", 1)}),
+        (
+            "file = os.pidfd_open(os.getppid())\nsignal.pidfd_send_signal(file, signal.SIGCONT)\nos.close(file)",
+            {("process", f"signal 18 to {PARENT}", 1)},
+        ),
+        ("os.kill(os.getppid(), 0)\nos.kill(os.getpid(), signal.SIGCONT)", set()),
+        (
+            "child = subprocess.Popen(['sleep', '9'])\nchild.terminate()\nchild.wait()",
+            {("process", "sleep", 1)},
+        ),
+        ("syslog.syslog('x')", {("connection", "/dev/log", 1)}),
+        ("import atexit\natexit.register(os.getpid)\natexit.unregister(os.getpid)", {("exit", "os.getpid", 1)}),
+        (
+            "import atexit\ndef flush(): pass\natexit.register(flush)\natexit.unregister(flush)",
+            {("exit", "effects_of_theirs.work.<locals>.flush", 1)},
+        ),
         ("os.mkfifo('x')", {("file", "x", 1)}),
         ("os.mkfifo('x')\nos.mknod('run/x')", {("file", "x", 1)}),
         (
@@ -1015,6 +1034,10 @@ def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[t
         ),
         ("socket.socket(socket.AF_UNIX).bind('x')", {("file", "x", 1)}),
         ("socket.socket(socket.AF_UNIX).bind('\\0x')\nsocket.socket().bind(('127.0.0.1', 0))", set()),
+        (
+            "os.mkdir('__pycache__')\nopen('__pycache__/done', 'w').close()\nopen('__pycache__/m.pyc', 'w').close()",
+            {("file", "__pycache__/done", 1)},
+        ),
         ("os.remove('other/there')", {("file", "other/there", 1)}),
         ("os.rename('other/there', 'run/in')", {("file", "other/there", 1)}),
         ("open('x', 'w').close()\nos.rename('x', 'run/in')", set()),
@@ -1201,6 +1224,17 @@ def test_a_uri_that_the_jvm_is_handed_leads_to_a_file_too(
             "JavaMember('newHttpClient', None, 'z:java.net.http.HttpClient', client)()",
             ("connection", "java.net.http.HttpClient.newHttpClient"),
         ),
+        (
+            "JavaMember('forName', None, 'z:java.lang.Class', client)('java.lang.ProcessBuilder')",
+            ("process", "java.lang.ProcessBuilder"),
+        ),
+        (
+            "JavaMember('loadClass', None, 'o7', client)('java.net.http.HttpClient')",
+            ("connection", "java.net.http.HttpClient"),
+        ),
+        ("JavaMember('getMethod', None, 'o7', client)('exec', None)", ("process", "exec")),
+        ("JavaMember('forName', None, 'z:java.lang.Class', client)('java.util.HashMap')", None),
+        ("JavaMember('put', None, 'o7', client)('exec', 'java.lang.Thread')", None),
         ("JavaMember('sleep', None, 'z:java.lang.Thread', client)(1)", None),
         ("JavaMember('currentTimeMillis', None, 'z:java.lang.System', client)()", None),
         ("JavaClass('java.util.HashMap', client)()", None),

@@ -206,6 +206,21 @@ def test_an_answer_is_lost_although_the_store_has_done_it_and_its_client_hears_o
     within(run())
 
 
+def test_a_request_that_is_to_be_lost_goes_nowhere_and_its_sender_hears_of_a_broken_connection() -> None:
+    async def run() -> None:
+        async with relayed(listener) as (_, store, place):
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(PUT)
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            await store.over.wait()
+            assert store.received == b""
+            writer.close()
+
+    listener = Listener(lambda held: Fate.LOST if held.side is Side.BEFORE else Fate.GOES_ON)
+    within(run())
+
+
 def test_an_answer_that_does_not_end_arrives_all_the_same() -> None:
     listener = Listener()
     begun = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"

@@ -173,6 +173,13 @@ class SparkRuns(msgspec.Struct, frozen=True, tag="spark-runs", array_like=True):
     """What the driver's own process says of its Python, and of the packages there: name -> version."""
 
 
+class KeptInTheJvm(msgspec.Struct, frozen=True, tag="kept-in-the-jvm", array_like=True):
+    """A query's driver to a recovery worker, once it is over: beside all sessions, its JVM keeps what it had not
+    before."""
+
+    what: tuple[str, ...]
+
+
 class Finishing(msgspec.Struct, frozen=True, tag="finishing", array_like=True):
     """A query's driver to harness: it has come to the end of its input, and reads what is kept once it hears `Go`."""
 

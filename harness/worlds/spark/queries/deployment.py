@@ -650,6 +650,13 @@ class QueryDeployment:
         self._fate = Fate.LOST
         return self._message.size
 
+    def lose_request(self) -> int:
+        """Let the request that is held be lost, and its connection break. Returns how many: 0 where none is."""
+        if self._message is None or self._message.side is not Side.BEFORE:
+            return 0
+        self._fate = Fate.LOST
+        return 1
+
     def _pass(self, address: Address, taken: int, exact: bool) -> None:
         if self._run.passed is not None and address.actor in (DRIVER, TASK):
             self._run.passed(address)

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -33,11 +34,12 @@ from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
 from ....judging.references import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
-from ..control.run_messages import Arrived, Begun, Failed, Finishing, SparkRuns
+from ..control.run_messages import Arrived, Begun, Failed, Finishing, KeptInTheJvm, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
-from .plan import PythonSteps, python_steps
+from .jvm_memory import telling_what_is_kept
+from .plan import PythonSteps, is_shuffled, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
 from .stacks import answer_with_stacks
@@ -120,9 +122,10 @@ class _Execution:
 
     def end(self, spark: SparkSession, query: StreamingQuery) -> None:
         run, incarnation = self._run, self._plan.incarnation
-        python = python_steps(query._jsq.explainInternal(False), self._plan.query.source is not None)
+        plan = query._jsq.explainInternal(False)
+        python, shuffled = python_steps(plan, self._plan.query.source is not None), is_shuffled(plan)
         for progress in query.recentProgress:
-            self._link.send(_batch_done(run.actor, incarnation, progress, python))
+            self._link.send(_batch_done(run.actor, incarnation, progress, python, shuffled))
         if run.asks_to_read:
             self._link.ask(Finishing())
         if self._plan.query.read is not None:
@@ -175,7 +178,9 @@ def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[
     return canonical_table(query, rows, schema)
 
 
-def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps) -> BatchDone:
+def _batch_done(
+    actor: str, incarnation: int, progress: Mapping[str, Any], python: PythonSteps, shuffled: bool
+) -> BatchDone:
     operators = progress["stateOperators"]
     return BatchDone(
         actor,
@@ -188,6 +193,7 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], pytho
         python.anywhere,
         python.at_end,
         python.at_first,
+        shuffled,
     )
 
 
@@ -453,21 +459,28 @@ def _run(head: PlanHead, file: BinaryIO) -> int:
     try:
         spark = _session(head)
         link.send(SparkRuns(spark.version, python_versions()))
-        with noticed():
-            plan = _read_plan(head, file)
-        _register_source(spark)
-        if plan.stands_by:
-            _start_python_workers(spark)
-        for number, run in enumerate(plan.runs):
-            if number:
-                _forget_tables(spark)
-            _RUNS[run.kind](spark, plan, run, link)
+        told = telling_what_is_kept(spark, lambda what: link.send(KeptInTheJvm(what)))
+        with told if head.attaches else nullcontext():
+            plan = _run_all(head, file, spark, link)
     except StreamproofError as error:
         link.ask(Failed(type(error).__name__, without_values(str(error), head.secrets)))
         raise
     if not plan.attaches and not plan.stands_by:
         spark.stop()
     return 0
+
+
+def _run_all(head: PlanHead, file: BinaryIO, spark: SparkSession, link: DriverLink) -> QueryPlan:
+    with noticed():
+        plan = _read_plan(head, file)
+    _register_source(spark)
+    if plan.stands_by:
+        _start_python_workers(spark)
+    for number, run in enumerate(plan.runs):
+        if number:
+            _forget_tables(spark)
+        _RUNS[run.kind](spark, plan, run, link)
+    return plan
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ class StruckQuery(Protocol):
     def lose_answer(self) -> int:
         """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
 
+    def lose_request(self) -> int:
+        """Let the request that is held be lost, and its connection break. Returns how many: 0 where none is."""
+
     @property
     def refusals(self) -> Refusals | None:
         """None: its folders do not lie in the file layer."""
@@ -41,9 +44,15 @@ class QueryMachines(ClusterMachines):
         self._struck = struck
 
     def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
+        return self._lose(targets, self._struck.lose_answer, "bytes of an answer lost, and its connection reset")
+
+    def lose_request(self, targets: Sequence[str]) -> list[Bite]:
+        return self._lose(targets, self._struck.lose_request, "requests lost, and their connection reset")
+
+    def _lose(self, targets: Sequence[str], lose: Callable[[], int], what: str) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
-        lost = Proof(self._struck.lose_answer(), "bytes of an answer lost, and its connection reset")
+        lost = Proof(lose(), what)
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         held = self._striking.exact

@@ -59,6 +59,11 @@ def python_steps(plan: str, own_source: bool) -> PythonSteps:
     )
 
 
+def is_shuffled(plan: str) -> bool:
+    """Whether rows come by a shuffle, which promises no order."""
+    return any(step.startswith(_EXCHANGE) for _, step in _steps(plan))
+
+
 def _steps(plan: str) -> Iterator[tuple[int, str]]:
     """Each with how deep it stands below the others, which is how much it is moved in."""
     for line in plan.lower().splitlines():

@@ -17,6 +17,7 @@ from streamproof.faults.disk_bandwidth import disk_bandwidth
 from streamproof.faults.failed_write import failed_write
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
+from streamproof.faults.lost_request import lost_request
 from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.query import CLOSING_MS, Query, RunFolders, Store
@@ -211,6 +212,7 @@ def test_faults_that_can_be_aimed_at_it() -> None:
         (crash("driver").at(SENT), InvalidScenario, "has no store with an address"),
         (lost_answer("driver").at(replace(SENT, side=Side.BEFORE)), InvalidScenario, "lost after a message"),
         (lost_answer("driver").at(batch(0).written), InvalidScenario, "lost after a message"),
+        (lost_request("driver").at(SENT), InvalidScenario, "lost before a message"),
         (
             failed_write("driver").at(Moment(Point.FILE, Side.AFTER, "0/write sink/a#1")),
             InvalidScenario,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.worlds.spark.queries.plan import PythonSteps, python_steps
+from streamproof.harness.worlds.spark.queries.plan import PythonSteps, is_shuffled, python_steps
 
 OURS = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] (Python)"
 IN_JAVA = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] EventSource"
@@ -58,6 +58,15 @@ IN_PROCESSOR = IN_STATE.replace("FlatMapGroupsInPandasWithState", "TransformWith
 )
 def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: PythonSteps) -> None:
     assert python_steps(plan, own_source=False) == found
+
+
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [(IN_STATE, True), (BEFORE_STATE, True), (IN_ONE_BRANCH, True), (NOWHERE, False), (FOR_EACH, False)],
+    ids=["in its state", "before its state", "in one branch", "nowhere", "for each row"],
+)
+def test_a_plan_says_whether_rows_come_by_a_shuffle(plan: str, found: bool) -> None:
+    assert is_shuffled(f"== Physical Plan ==\n{plan}\n") is found
 
 
 def test_a_source_of_the_users_in_python_is_code_of_theirs() -> None:

@@ -1,0 +1,45 @@
+"""What Spark's JVM keeps beside all of its sessions, where the user's code can have it keep something, by a call of
+pyspark's or by SQL: files that were added, properties, settings of the application. A crash forgets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from .attaching import WAREHOUSE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _kept(spark: SparkSession) -> dict[str, str]:
+    """By what it is called, in the words of the JVM."""
+    shared: Any = spark.sparkContext
+    context, properties = shared._jsc.sc(), shared._jvm.java.lang.System.getProperties()
+    lines = context.getConf().toDebugString().splitlines()
+    # A session's own, which it tells the application of.
+    settings = {name: line for line in lines if (name := line.partition("=")[0]) != WAREHOUSE}
+    return {
+        "archives that were added": context.listArchives().toString(),
+        "files that were added": context.listFiles().toString(),
+        "jars that were added": context.listJars().toString(),
+        "the folder of RDDs that are checkpointed": context.getCheckpointDir().toString(),
+        **{f"the setting {name}": line for name, line in settings.items()},
+        **{f"the property {name}": value for name, value in dict(properties).items()},
+    }
+
+
+@contextmanager
+def telling_what_is_kept(spark: SparkSession, tell: Callable[[tuple[str, ...]], object]) -> Iterator[None]:
+    """Tell what is another one afterwards, whatever comes of what is done within; nothing where all is as it was."""
+    before = _kept(spark)
+    try:
+        yield
+    finally:
+        # Where the JVM has gone, nothing is kept.
+        with suppress(Exception):
+            after = _kept(spark)
+            changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+            if changed:
+                tell(tuple(sorted(changed)))
