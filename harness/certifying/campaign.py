@@ -163,8 +163,8 @@ DISK_ONCE = (
     "one task slot, the query fails with the first, and is started again."
 )
 STORE_ONCE = (
-    "A store outside that stays away for longer than one request, or answers with an error: one request at a time is "
-    "lost, or its answer, and who asks again gets through."
+    "A store outside that refuses a connection, stays away for longer than one request, or answers with an error: one "
+    "request at a time is lost, or its answer, of those that may change something, and who asks again gets through."
 )
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import dis
 import re
 import time
 from types import FunctionType
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _CLOCKS: Final = (time, datetime, datetime.datetime, datetime.date)
 _ASKING: Final = frozenset({"today", "now", "utcnow", "time_ns", "strftime", "localtime", "gmtime", "ctime"})
+_OF_OTHERS: Final = frozenset({"now", "utcnow", "uuid1", "getmtime", "st_mtime", "st_mtime_ns", "formatdate"})
+"""The same, of whatever: of a library (`pandas.Timestamp.now`), of a file that was written just now."""
 _OTHER: Final = frozenset({"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"})
 """What else is asked of `time`, of which `time.time` has no other name than itself."""
 _BY_ITSELF: Final = tuple(
@@ -35,8 +38,11 @@ def _asking(function: FunctionType) -> set[str]:
     found = set()
     for code in codes_in(function.__code__):
         names = set(code.co_names)
+        imported = {one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
         held = [function.__globals__.get(name) for name in names]
+        held += [clock for clock in (time, datetime) if clock.__name__ in imported]
         asks = bool(names & _ASKING) and any(one is clock for one in held for clock in _CLOCKS)
+        asks |= bool(names & _OF_OTHERS)
         asks |= any(one is time for one in held) and not names & (_OTHER | _ASKING)
         asks |= any(one is clock for one in held for clock in _BY_ITSELF)
         if asks or names & _OF_SPARK or any(isinstance(one, str) and _IN_SQL.search(one) for one in code.co_consts):

@@ -154,7 +154,7 @@ def test_without_flags_everything_is_crashed_for_ten_minutes(called: Callable[..
     assert asked["claims"] == ["exactly-once", "at-least-once"]
     assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10, "goes_on": False}
     assert asked["faults"] == {
-        "victims": ["driver", "executor", "python", "node", "answer"],
+        "victims": ["driver", "executor", "python", "node", "answer", "request"],
         "recovering": True,
         "split_brain": True,
     }

@@ -38,6 +38,12 @@ def query(tmp_path: Path, body: str) -> Query:
         "said('%Y')",
         "date.today()",
         "datetime.now()",
+        "import time as clock; clock.time()",
+        "from time import time_ns; time_ns()",
+        "import datetime; datetime.date.today()",
+        "import pandas; pandas.Timestamp.now()",
+        "__import__('uuid').uuid1()",
+        "__import__('os').path.getmtime('x')",
         "dates.datetime.now().hour",
         "frame.withColumn('day', f.current_date())",
         "frame.selectExpr('now() as day')",
@@ -50,7 +56,14 @@ def test_who_asks_for_the_time_is_named(tmp_path: Path, body: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["time.sleep(1)", "time.perf_counter()", "frame.select('time')", "datetime(2026, 1, 1)", "dates.timedelta(1)"],
+    [
+        "time.sleep(1)",
+        "time.perf_counter()",
+        "frame.select('time')",
+        "import time; time.sleep(1)",
+        "datetime(2026, 1, 1)",
+        "dates.timedelta(1)",
+    ],
 )
 def test_who_does_not_is_not(tmp_path: Path, body: str) -> None:
     assert functions_that_ask_the_time(query(tmp_path, body)) == ()
