@@ -168,6 +168,8 @@ class Host:
                 send(slice_id, effect.to, effect.incarnation, effect.message)
             elif type(effect) is Note:
                 note(effect.record)
+            elif type(effect) is Persist:
+                world.persist(_kept(machine, effect))
             elif isinstance(effect, SetTimer):
                 world.set_timer(slice_id, effect.timer, _delay(slice_id, effect))
             elif isinstance(effect, (Persist, PersistItems)):
@@ -306,8 +308,8 @@ def _kept(machine: Actor, effect: Persist | PersistItems) -> Checkpoint | Items:
     the place of what that has kept."""
     what: object = effect.checkpoint if isinstance(effect, Persist) else effect.items
     name, number = machine.spec.slice_id, machine.incarnation
-    whole = isinstance(what, Checkpoint | Items) and isinstance(what.id, CheckpointId)
-    if isinstance(what, Checkpoint | Items) and whole and (what.slice, what.id.incarnation) == (name, number):
+    whole = isinstance(what, (Checkpoint, Items)) and isinstance(what.id, CheckpointId)
+    if isinstance(what, (Checkpoint, Items)) and whole and what.slice == name and what.id.incarnation == number:
         if isinstance(what, Checkpoint) and what.delivers:
             _require_its_own(machine, what)
         return what

@@ -259,12 +259,15 @@ class Machine:
         self.effects.append(effect)
 
     def _is_its_own(self, record: Record) -> bool:
+        """Of one of the kinds that a mechanism may say."""
         slice_id = self.spec.slice_id
         if isinstance(record, Delivered):
             # By which incarnation upstream it was made, and as which in number, is checked by who judges.
             return record.sink == slice_id and record.channel in [channel_name(up, slice_id) for up in self.inputs]
-        of_it = isinstance(record, Restored | Promoted | Adopted) and record.incarnation == self.incarnation
-        return whose(record) == slice_id and (of_it or isinstance(record, CheckpointDurable))
+        if type(record) is CheckpointDurable:
+            return record.slice == slice_id
+        of_it = isinstance(record, (Restored, Promoted, Adopted)) and record.incarnation == self.incarnation
+        return whose(record) == slice_id and of_it
 
     def put_on_record(self, record: Record) -> None:
         """As this kind of slice does for what it takes, makes and keeps."""

@@ -96,12 +96,12 @@ class Vouching:
             said = type(message)
             if said is Batch or said is Replay:
                 if not self._again:
-                    self._follow(neighbour, message.incarnation, message.events)
+                    self._follow(neighbour, message.incarnation, message.events)  # type: ignore[union-attr]
                 if self._gone and (neighbour, message.incarnation) in self._gone:
                     self._may_refuse(neighbour, message.incarnation)
             else:
                 self._receive(neighbour, message)
-        elif kind is not Fire:
+        elif kind is not Fire and kind is not Durable:
             self._hear_else(given)
 
     def _hear_else(self, given: Input) -> None:
@@ -207,13 +207,11 @@ class Vouching:
     def _is_durable(self, record: CheckpointDurable, given: Input) -> str:
         if record.number not in self._taken:
             return "has taken no such checkpoint"
-        match given:
-            case Durable(id=one):
-                told = (one.incarnation, one.number) == (record.incarnation, record.number)
-            case Receive(message=message):
-                told = type(message).flow in _BESIDE
-            case _:
-                told = False
+        told = False
+        if type(given) is Durable:
+            told = given.id.number == record.number and given.id.incarnation == record.incarnation
+        elif type(given) is Receive:
+            told = type(given.message).flow in _BESIDE
         return "" if told else "was not told so"
 
     def _was_promoted(self, record: Promoted, given: Input) -> str:
