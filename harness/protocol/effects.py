@@ -184,6 +184,14 @@ class OwnEffects:
         self.append: Callable[[Effect], None] = self._asked.append
         """For each record and each opening, so with nothing in between."""
 
+    def were(self, found: list[Effect]) -> bool:
+        """Whether that is just what was asked for; it is empty then."""
+        asked = self._asked
+        if asked != found:
+            return False
+        asked.clear()
+        return True
+
     def take(self) -> list[Effect]:
         """All of it; it is empty then."""
         asked = self._asked.copy()

@@ -7,7 +7,7 @@ input is part of the contract: the input arrives (before), the slice has taken i
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..core.addresses import Address, Point, Side
 from ..core.error_text import described_error
@@ -168,9 +168,11 @@ class Host:
                 send(slice_id, effect.to, effect.incarnation, effect.message)
             elif type(effect) is Note:
                 note(effect.record)
+            elif type(effect) is Persist:
+                world.persist(_kept(machine, effect))
             elif isinstance(effect, SetTimer):
                 world.set_timer(slice_id, effect.timer, _delay(slice_id, effect))
-            elif isinstance(effect, Persist | PersistItems):
+            elif isinstance(effect, (Persist, PersistItems)):
                 world.persist(_kept(machine, effect))
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
@@ -185,18 +187,30 @@ class Host:
     def asked(self, machine: Actor, given: Input) -> list[Effect]:
         """What a slice wants to be done about an input. Raises UsersCodeFailed when the user's code does, InvalidScheme
         for what it wants on record and did not come to it."""
-        known = self._given[machine.spec.slice_id]
+        slice_id = machine.spec.slice_id
+        known = self._given[slice_id]
+        found: list[Effect] = []
+        """What it is not for a mechanism, nor for what is put around a slice, to ask for past the machine."""
         try:
             known.hear(given)
             effects = machine.on(given)
-            found = [effect for effect in effects if _is_own(effect)]
+            for effect in effects:
+                kind = type(effect)
+                if kind is Note:
+                    found.append(effect)
+                elif kind is Send:
+                    said = type(effect.message)  # type: ignore[union-attr]
+                    if said is Open:
+                        found.append(effect)
+                    elif not _is_message[said]:
+                        raise _no_message(effect)  # type: ignore[arg-type]
         except Exception as error:
             blame_user(machine.spec, error)
-            blame_sender(machine.spec.slice_id, given, error)
+            blame_sender(slice_id, given, error)
             raise
-        own = self._own[machine.spec.slice_id].take()
-        if found != own:
-            raise _tampered(machine.spec.slice_id, found, own)
+        own = self._own[slice_id]
+        if not own.were(found):
+            raise _tampered(slice_id, found, own.take())
         for effect in found:
             if type(effect) is Note:
                 known.check(effect.record, given)
@@ -225,7 +239,7 @@ class Host:
                     return
             elif type(effect) is Note:
                 world.note(effect.record)
-            elif isinstance(effect, Persist | PersistItems):
+            elif isinstance(effect, (Persist, PersistItems)):
                 what = _kept(machine, effect)
                 if Point.CHECKPOINT_ISSUED in watched:
                     key = str(what.id.number)
@@ -272,19 +286,21 @@ class Host:
         return True
 
 
-def _is_own(effect: Effect) -> bool:
-    """Whether it is not for a mechanism, nor for what is put around a slice, to ask for this past the machine. Raises
-    InvalidScheme for what is sent and no message."""
-    if type(effect) is Send:
-        message = effect.message
-        if type(message) is Open:
-            return True
-        if not isinstance(message, Message):
-            raise InvalidScheme(
-                f"{message!r} is to be sent to {effect.to}, and is no Message of harness.protocol.messages"
-            )
-        return False
-    return type(effect) is Note
+class _IsMessage(dict[type, bool]):
+    """Whether what is of a type is a message, which does not change. It is asked for all that is sent."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = issubclass(kind, Message)
+        return found
+
+
+_is_message: Final = _IsMessage()
+
+
+def _no_message(effect: Send) -> InvalidScheme:
+    return InvalidScheme(
+        f"{effect.message!r} is to be sent to {effect.to}, and is no Message of harness.protocol.messages"
+    )
 
 
 def _kept(machine: Actor, effect: Persist | PersistItems) -> Checkpoint | Items:
@@ -292,8 +308,8 @@ def _kept(machine: Actor, effect: Persist | PersistItems) -> Checkpoint | Items:
     the place of what that has kept."""
     what: object = effect.checkpoint if isinstance(effect, Persist) else effect.items
     name, number = machine.spec.slice_id, machine.incarnation
-    whole = isinstance(what, Checkpoint | Items) and isinstance(what.id, CheckpointId)
-    if isinstance(what, Checkpoint | Items) and whole and (what.slice, what.id.incarnation) == (name, number):
+    whole = isinstance(what, (Checkpoint, Items)) and isinstance(what.id, CheckpointId)
+    if isinstance(what, (Checkpoint, Items)) and whole and what.slice == name and what.id.incarnation == number:
         if isinstance(what, Checkpoint) and what.delivers:
             _require_its_own(machine, what)
         return what

@@ -8,7 +8,6 @@ none of them; it names the mechanisms that are attached. No thread, socket, cloc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import lt
 from typing import Any, ClassVar, Protocol
 
 from ..core.errors import InvalidScheme, OwnFailure
@@ -260,24 +259,31 @@ class Machine:
         self.effects.append(effect)
 
     def _is_its_own(self, record: Record) -> bool:
+        """Of one of the kinds that a mechanism may say."""
         slice_id = self.spec.slice_id
         if isinstance(record, Delivered):
             # By which incarnation upstream it was made, and as which in number, is checked by who judges.
             return record.sink == slice_id and record.channel in [channel_name(up, slice_id) for up in self.inputs]
-        of_it = isinstance(record, Restored | Promoted | Adopted) and record.incarnation == self.incarnation
-        return whose(record) == slice_id and (of_it or isinstance(record, CheckpointDurable))
+        if type(record) is CheckpointDurable:
+            return record.slice == slice_id
+        of_it = isinstance(record, (Restored, Promoted, Adopted)) and record.incarnation == self.incarnation
+        return whose(record) == slice_id and of_it
 
     def put_on_record(self, record: Record) -> None:
         """As this kind of slice does for what it takes, makes and keeps."""
         self._do(noted(self.spec.slice_id, record))
 
-    def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
-        """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
+    def note_taken(self, up: str, sender: int, events: list[Event], risen: list[Event] | None = None) -> None:
+        """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are.
+        `risen`: what was seen to have numbers that rise, in a list that nobody else has."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
         # A merge can change the order, and so can a mechanism that is asked something since it let them pass.
-        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and _rise(events):
+        rise = self.spec.numbers_rise[up] and not self.inputs[up].scattered
+        if rise and ((risen is not None and events == risen) or _rise(events)):
             # As `put_on_record`: this is done for every batch.
-            self._do(Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events))))
+            taken = Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events)))
+            self.own.append(taken)
+            self.effects.append(taken)
         else:
             for seq in [event.seq for event in events]:
                 self.put_on_record(Taken(slice_id, incarnation, up, sender, seq, seq, 1))
@@ -526,9 +532,9 @@ class Machine:
     def _accept(self, neighbour: str, channel: InputChannel, link: InLink, message: Data) -> None:
         kind = type(message)
         if kind is Batch or kind is Replay:
-            assert isinstance(message, (Batch, Replay))
             # A list of its own: whoever sent this may have to send it again, as it was.
-            events = list(message.events)
+            brought: list[Event] = message.events  # type: ignore[union-attr]
+            events = list(brought)
             channel.sender = message.incarnation
             for passes in self._filters:
                 came = events
@@ -537,14 +543,22 @@ class Machine:
                     self._dropped += self._known(neighbour, channel, came) - self._known(neighbour, channel, events)
                 if not events:
                     return
+            risen: list[Event] | None = None
             if not channel.scattered:
                 # Before a merge, or what may be taken at once, makes several of it.
-                rise = not self.spec.numbers_rise[neighbour] or _rise(events)
-                channel.scattered = not (rise and _is_piece(events, message.events))
-            if events[-1].seq > channel.seen:
-                channel.seen = events[-1].seq
-            ties = message.ties if isinstance(message, Batch) else None
-            self._take(neighbour, channel, message.incarnation, events, ties)
+                if self.spec.numbers_rise[neighbour]:
+                    if _rise(events):
+                        # In a list that no mechanism has, and could change.
+                        risen = list(events)
+                    else:
+                        channel.scattered = True
+                if not channel.scattered and events != brought:
+                    channel.scattered = not _is_piece(events, brought)
+            last = events[-1].seq
+            if last > channel.seen:
+                channel.seen = last
+            ties = message.ties if kind is Batch else None  # type: ignore[union-attr]
+            self._take(neighbour, channel, message.incarnation, events, ties, risen)
         elif isinstance(message, End):
             link.ended = channel.ended = True
             if message.time > self.final:
@@ -567,9 +581,16 @@ class Machine:
         raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {neighbour} sent it a lap")
 
     def _take(
-        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+        self,
+        neighbour: str,
+        channel: InputChannel,
+        incarnation: int,
+        events: list[Event],
+        ties: list[Tie] | None,
+        risen: list[Event] | None,
     ) -> None:
-        """Events that have passed all filters, of one upstream incarnation."""
+        """Events that have passed all filters, of one upstream incarnation; `risen`: the same, if their numbers were
+        seen to rise."""
         raise OwnFailure(f"{self.spec.slice_id} has no input, but {neighbour} sent event {events[0].seq}")
 
     def _channel_ended(self, channel: InputChannel) -> None:
@@ -701,14 +722,17 @@ class Machine:
 
 def _rise(events: list[Event]) -> bool:
     """Whether their numbers do."""
-    seqs = [event.seq for event in events]
-    return all(map(lt, seqs, seqs[1:]))
+    last = events[0].seq - 1
+    for event in events:
+        seq = event.seq
+        if seq <= last:
+            return False
+        last = seq
+    return True
 
 
 def _is_piece(events: list[Event], came: list[Event]) -> bool:
     """Whether these follow one another in what came in."""
-    if events == came:
-        return True
     try:
         begin = came.index(events[0])
     except ValueError:

@@ -165,6 +165,10 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
 
     upto: int
 
+    @property
+    def identity(self) -> str:
+        return f"ack@{self.upto}"
+
 
 Data = Batch | Replay | Replayed | End | Silence | Lap
 Control = Open | ReplayStop | Acknowledge

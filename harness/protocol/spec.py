@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ..core.errors import InvalidOperator, InvalidScenario, InvalidTopology
 from ..core.operators import has_timers
 from ..core.proper import proper
-from ..core.slice_names import operator_of
+from ..core.slice_names import channel_name, operator_of
 from ..core.topology import Role, Topology, all_before, chosen
 from .coordinator import Coordinator
 from .mechanism import Mechanism
@@ -190,9 +190,15 @@ class SliceSpec:
         stage = self.topology.stages.get(operator_of(self.slice_id))
         return stage is not None and has_timers(stage.operator)
 
-    @property
+    @cached_property
     def role(self) -> Role:
         return self.topology.role(self.slice_id)
+
+    @cached_property
+    def delivers_on(self) -> tuple[str, ...]:
+        """The channels on which it delivers, where it is a sink."""
+        ups = self.upstream if self.role is Role.SINK else ()
+        return tuple([channel_name(up, self.slice_id) for up in ups])
 
     @cached_property
     def on_nodes(self) -> bool:

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from ..core.errors import InvalidScheme
 from ..core.events import Event
-from ..core.slice_names import channel_name
 from ..core.topology import Role
 from ..recording.records import (
     Adopted,
@@ -93,8 +92,16 @@ class Vouching:
         # By how often they come, and not by pattern, which is slower: this is done for every input.
         kind = type(given)
         if kind is Receive:
-            self._receive(given.neighbour, given.message)  # type: ignore[union-attr]
-        elif kind is not Fire:
+            neighbour, message = given.neighbour, given.message  # type: ignore[union-attr]
+            said = type(message)
+            if said is Batch or said is Replay:
+                if not self._again:
+                    self._follow(neighbour, message.incarnation, message.events)  # type: ignore[union-attr]
+                if self._gone and (neighbour, message.incarnation) in self._gone:
+                    self._may_refuse(neighbour, message.incarnation)
+            else:
+                self._receive(neighbour, message)
+        elif kind is not Fire and kind is not Durable:
             self._hear_else(given)
 
     def _hear_else(self, given: Input) -> None:
@@ -116,11 +123,9 @@ class Vouching:
         self._had_state = self._again = self._acknowledged = True
 
     def _receive(self, neighbour: str, message: Any) -> None:
+        """A message that brings no events."""
         kind = type(message)
-        if kind is Batch or kind is Replay:
-            if not self._again:
-                self._follow(neighbour, message.incarnation, message.events)
-        elif kind is Acknowledge or kind is ReplayStop:
+        if kind is Acknowledge or kind is ReplayStop:
             self._acknowledged = True
             self._may_refuse(neighbour, message.incarnation)
             return
@@ -162,10 +167,13 @@ class Vouching:
         kind = type(record)
         if kind is Taken:
             # For nearly every input. Who judges executes that again.
-            of_it = record.slice == self.spec.slice_id and record.incarnation == self.incarnation  # type: ignore[union-attr]
-            why = "" if of_it else _NOT_ITS_OWN
+            if record.slice == self.spec.slice_id and record.incarnation == self.incarnation:  # type: ignore[union-attr]
+                return
+            why = _NOT_ITS_OWN
         elif kind is Delivered:
-            why = "" if delivers_itself(self.spec, record) else _NOT_ITS_OWN  # type: ignore[arg-type]
+            if delivers_itself(self.spec, record):  # type: ignore[arg-type]
+                return
+            why = _NOT_ITS_OWN
         elif kind is Offered:
             of_it = self.spec.role is Role.SOURCE and record.source == self.spec.slice_id  # type: ignore[union-attr]
             why = "" if of_it else _NOT_ITS_OWN
@@ -199,13 +207,11 @@ class Vouching:
     def _is_durable(self, record: CheckpointDurable, given: Input) -> str:
         if record.number not in self._taken:
             return "has taken no such checkpoint"
-        match given:
-            case Durable(id=one):
-                told = (one.incarnation, one.number) == (record.incarnation, record.number)
-            case Receive(message=message):
-                told = type(message).flow in _BESIDE
-            case _:
-                told = False
+        told = False
+        if type(given) is Durable:
+            told = given.id.number == record.number and given.id.incarnation == record.incarnation
+        elif type(given) is Receive:
+            told = type(given.message).flow in _BESIDE
         return "" if told else "was not told so"
 
     def _was_promoted(self, record: Promoted, given: Input) -> str:
@@ -275,12 +281,7 @@ _CHECKS: dict[type, Callable[..., str]] = {
 
 def delivers_itself(spec: SliceSpec, record: Delivered) -> bool:
     """Whether a slice is the sink that this is delivered to, on one of its channels."""
-    sink = spec.slice_id
-    return (
-        spec.role is Role.SINK
-        and record.sink == sink
-        and any(record.channel == channel_name(up, sink) for up in spec.upstream)
-    )
+    return record.sink == spec.slice_id and record.channel in spec.delivers_on
 
 
 @dataclass(slots=True)
