@@ -97,16 +97,6 @@ def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: 
             beginnings |= {line for line in lines if line.startswith("a beginning")}
         assert len(applications) == 2, "what is called by the application's id is another one after a crash"
         assert len(beginnings) == 2, "and so is what is called by when it began"
-        with worker.fed(foreach_batch(adds_files, read=found_by_then, batch_events=20), batches):
-            for incarnation in (1, 2):
-                worker.store.clear()
-                attempt = worker.live("driver", "sink", incarnation, watched=False)
-                assert attempt.failure is None, attempt.failure
-                assert attempt.kept_in_the_jvm == ("files that were added", "the property added.by.sql")
-                (kept,) = (stamped.record for stamped in attempt.records if isinstance(stamped.record, Kept))
-                assert [json.loads(row) for row in kept.rows] == [{"value": "0 null"}], (
-                    "what the one before has added is not there"
-                )
     assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
 
 
@@ -137,6 +127,25 @@ def adds_files(frame: DataFrame, batch: int, folders: RunFolders) -> None:
 
 def found_by_then(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.read.text(str(folders.sink / "found.txt"))
+
+
+@pytest.mark.long
+def test_what_sql_has_left_in_the_jvm_beside_all_sessions_the_next_attempt_does_not_find(tmp_path: Path) -> None:
+    query = foreach_batch(adds_files, read=found_by_then, batch_events=20)
+    batches = query.batches(words(events=20))
+    spark = supported(version("pyspark"))
+    with (
+        SparkProcesses("added", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
+        RecoveryWorker(0, processes, query, batches, tmp_path / "workers", spark, 90.0, watches_inside=False) as worker,
+    ):
+        worker.await_ready()
+        for incarnation in (1, 2):
+            worker.store.clear()
+            attempt = worker.live("driver", "sink", incarnation, watched=False)
+            assert attempt.failure is None, attempt.failure
+            assert attempt.kept_in_the_jvm == ("files that were added", "the property added.by.sql")
+            (kept,) = (stamped.record for stamped in attempt.records if isinstance(stamped.record, Kept))
+            assert [json.loads(row) for row in kept.rows] == [{"value": "0 null"}]
 
 
 def never_returns(frame: DataFrame, batch: int) -> None:

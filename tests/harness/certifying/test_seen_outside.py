@@ -99,6 +99,17 @@ def test_a_thread_that_nobody_has_to_wait_for_is_said_to_be_one() -> None:
     assert accepted.accepted
 
 
+@pytest.mark.parametrize("stores", [(), (Store("their-table", lambda folders: None),)], ids=["copied", "killed"])
+def test_what_is_left_to_the_exit_of_a_process_is_said_to_be_looked_at_by_no_run(stores: tuple[Store, ...]) -> None:
+    at_exit = OutsideEffect("exit", "sinks.flush", "sinks.work:17")
+    (found,) = uncut_of(query(stores=stores), [noting(Noted((at_exit,)))])
+    (said, *_) = not_covered_said(unsealed(uncut=(found,)))
+    assert said.startswith("Cut by no crash, and looked at by no run: what sinks.flush does when the process exits.")
+    assert 'Do it within the batch, or accept it: Query(..., accepts=("exit sinks.flush",))' in said
+    (accepted,) = uncut_of(query(accepts=["exit sinks.*"]), [noting(Noted((at_exit,)))])
+    assert accepted.accepted
+
+
 @pytest.mark.parametrize(
     ("path", "target"),
     [

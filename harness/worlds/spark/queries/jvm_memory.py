@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 def _kept(spark: SparkSession) -> dict[str, str]:
     """By what it is called, in the words of the JVM."""
     shared: Any = spark.sparkContext
-    context, properties = shared._jsc.sc(), shared._jvm.java.lang.System.getProperties()
+    context, java = shared._jsc.sc(), shared._jvm.java
+    # As one text: there are a hundred, and each would be asked for by itself.
+    written = java.io.StringWriter()
+    java.lang.System.getProperties().store(written, None)
+    properties = [line for line in written.toString().splitlines() if not line.startswith("#")]
     lines = context.getConf().toDebugString().splitlines()
     # A session's own, which it tells the application of.
     settings = {name: line for line in lines if (name := line.partition("=")[0]) != WAREHOUSE}
@@ -26,7 +30,7 @@ def _kept(spark: SparkSession) -> dict[str, str]:
         "jars that were added": context.listJars().toString(),
         "the folder of RDDs that are checkpointed": context.getCheckpointDir().toString(),
         **{f"the setting {name}": line for name, line in settings.items()},
-        **{f"the property {name}": value for name, value in dict(properties).items()},
+        **{f"the property {line.partition('=')[0]}": line for line in properties},
     }
 
 
