@@ -7,7 +7,7 @@ input is part of the contract: the input arrives (before), the slice has taken i
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
 from ..core.error_text import described_error
@@ -199,10 +199,10 @@ class Host:
                 if kind is Note:
                     found.append(effect)
                 elif kind is Send:
-                    said = type(effect.message)  # type: ignore[union-attr]
-                    if said is Open:
+                    said = effect.message  # type: ignore[union-attr]
+                    if type(said) is Open:
                         found.append(effect)
-                    elif not _is_message[said]:
+                    elif not isinstance(said, Message):
                         raise _no_message(effect)  # type: ignore[arg-type]
         except Exception as error:
             blame_user(machine.spec, error)
@@ -284,17 +284,6 @@ class Host:
             there = Address(name, number, Point.SEND_DELIVERED, key, Side.AFTER, replica)
             return not world.has_delivered(there, taken, to, incarnation) or world.arrive(there, taken)
         return True
-
-
-class _IsMessage(dict[type, bool]):
-    """Whether what is of a type is a message, which does not change. It is asked for all that is sent."""
-
-    def __missing__(self, kind: type) -> bool:
-        found = self[kind] = issubclass(kind, Message)
-        return found
-
-
-_is_message: Final = _IsMessage()
 
 
 def _no_message(effect: Send) -> InvalidScheme:
