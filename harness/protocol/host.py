@@ -168,12 +168,10 @@ class Host:
                 send(slice_id, effect.to, effect.incarnation, effect.message)
             elif type(effect) is Note:
                 note(effect.record)
-            elif type(effect) is Persist:
+            elif isinstance(effect, (Persist, PersistItems)):
                 world.persist(_kept(machine, effect))
             elif isinstance(effect, SetTimer):
                 world.set_timer(slice_id, effect.timer, _delay(slice_id, effect))
-            elif isinstance(effect, (Persist, PersistItems)):
-                world.persist(_kept(machine, effect))
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
             elif isinstance(effect, Forget):

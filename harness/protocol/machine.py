@@ -273,17 +273,13 @@ class Machine:
         """As this kind of slice does for what it takes, makes and keeps."""
         self._do(noted(self.spec.slice_id, record))
 
-    def note_taken(self, up: str, sender: int, events: list[Event], risen: list[Event] | None = None) -> None:
-        """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are.
-        `risen`: what was seen to have numbers that rise, in a list that nobody else has."""
+    def note_taken(self, up: str, sender: int, events: list[Event]) -> None:
+        """Note that consecutive events of one channel are taken; `sender` is the incarnation whose copy they are."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
         # A merge can change the order, and so can a mechanism that is asked something since it let them pass.
-        rise = self.spec.numbers_rise[up] and not self.inputs[up].scattered
-        if rise and ((risen is not None and events == risen) or _rise(events)):
+        if self.spec.numbers_rise[up] and not self.inputs[up].scattered and _rise(events):
             # As `put_on_record`: this is done for every batch.
-            taken = Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events)))
-            self.own.append(taken)
-            self.effects.append(taken)
+            self._do(Note(Taken(slice_id, incarnation, up, sender, events[0].seq, events[-1].seq, len(events))))
         else:
             for seq in [event.seq for event in events]:
                 self.put_on_record(Taken(slice_id, incarnation, up, sender, seq, seq, 1))
@@ -543,22 +539,15 @@ class Machine:
                     self._dropped += self._known(neighbour, channel, came) - self._known(neighbour, channel, events)
                 if not events:
                     return
-            risen: list[Event] | None = None
             if not channel.scattered:
                 # Before a merge, or what may be taken at once, makes several of it.
-                if self.spec.numbers_rise[neighbour]:
-                    if _rise(events):
-                        # In a list that no mechanism has, and could change.
-                        risen = list(events)
-                    else:
-                        channel.scattered = True
-                if not channel.scattered and events != brought:
-                    channel.scattered = not _is_piece(events, brought)
+                rise = not self.spec.numbers_rise[neighbour] or _rise(events)
+                channel.scattered = not (rise and _is_piece(events, brought))
             last = events[-1].seq
             if last > channel.seen:
                 channel.seen = last
             ties = message.ties if kind is Batch else None  # type: ignore[union-attr]
-            self._take(neighbour, channel, message.incarnation, events, ties, risen)
+            self._take(neighbour, channel, message.incarnation, events, ties)
         elif isinstance(message, End):
             link.ended = channel.ended = True
             if message.time > self.final:
@@ -581,16 +570,9 @@ class Machine:
         raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {neighbour} sent it a lap")
 
     def _take(
-        self,
-        neighbour: str,
-        channel: InputChannel,
-        incarnation: int,
-        events: list[Event],
-        ties: list[Tie] | None,
-        risen: list[Event] | None,
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        """Events that have passed all filters, of one upstream incarnation; `risen`: the same, if their numbers were
-        seen to rise."""
+        """Events that have passed all filters, of one upstream incarnation."""
         raise OwnFailure(f"{self.spec.slice_id} has no input, but {neighbour} sent event {events[0].seq}")
 
     def _channel_ended(self, channel: InputChannel) -> None:
@@ -733,6 +715,8 @@ def _rise(events: list[Event]) -> bool:
 
 def _is_piece(events: list[Event], came: list[Event]) -> bool:
     """Whether these follow one another in what came in."""
+    if events == came:
+        return True
     try:
         begin = came.index(events[0])
     except ValueError:

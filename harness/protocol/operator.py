@@ -180,13 +180,7 @@ class OperatorSlice(Machine):
     # What comes in
 
     def _take(
-        self,
-        neighbour: str,
-        channel: InputChannel,
-        incarnation: int,
-        events: list[Event],
-        ties: list[Tie] | None,
-        risen: list[Event] | None,
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self._at_once and self.working and self.waiting.empty:
             for left in self._left:
@@ -195,7 +189,7 @@ class OperatorSlice(Machine):
                     break
             else:
                 # As nearly always: no need to put it down first.
-                self.consume(neighbour, channel, incarnation, events, ties, risen)
+                self.consume(neighbour, channel, incarnation, events, ties)
                 return
         self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
         self.work()
@@ -342,19 +336,10 @@ class OperatorSlice(Machine):
                 self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.incarnations, number, quiet))
         self.find_end()
 
-    def consume(
-        self,
-        up: str,
-        channel: InputChannel,
-        sender: int,
-        events: list[Event],
-        ties: list[Tie] | None,
-        risen: list[Event] | None = None,
-    ) -> None:
-        """Take consecutive events of one channel; `sender` is whose copy of them this is, `risen` as in
-        `note_taken`."""
+    def consume(self, up: str, channel: InputChannel, sender: int, events: list[Event], ties: list[Tie] | None) -> None:
+        """Take consecutive events of one channel; `sender` is whose copy of them this is."""
         count, last = len(events), events[-1]
-        self.note_taken(up, sender, events, risen)
+        self.note_taken(up, sender, events)
         self.last = last
         if self._plain:
             self._process_plainly(events)

@@ -59,17 +59,11 @@ class SinkSlice(Machine):
         return Delivered(self.spec.slice_id, self._channels[up], sender, position, list(events))
 
     def _take(
-        self,
-        neighbour: str,
-        channel: InputChannel,
-        incarnation: int,
-        events: list[Event],
-        ties: list[Tie] | None,
-        risen: list[Event] | None,
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self.spec.on_nodes:
             # What it takes and what it delivers are two things where it can be lost in between.
-            self.note_taken(neighbour, incarnation, events, risen)
+            self.note_taken(neighbour, incarnation, events)
         for delivers in self._deliverers:
             if delivers(neighbour, incarnation, events):
                 break
