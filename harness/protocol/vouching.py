@@ -92,15 +92,7 @@ class Vouching:
         # By how often they come, and not by pattern, which is slower: this is done for every input.
         kind = type(given)
         if kind is Receive:
-            neighbour, message = given.neighbour, given.message  # type: ignore[union-attr]
-            said = type(message)
-            if said is Batch or said is Replay:
-                if not self._again:
-                    self._follow(neighbour, message.incarnation, message.events)  # type: ignore[union-attr]
-                if self._gone and (neighbour, message.incarnation) in self._gone:
-                    self._may_refuse(neighbour, message.incarnation)
-            else:
-                self._receive(neighbour, message)
+            self._receive(given.neighbour, given.message)  # type: ignore[union-attr]
         elif kind is not Fire and kind is not Durable:
             self._hear_else(given)
 
@@ -123,9 +115,11 @@ class Vouching:
         self._had_state = self._again = self._acknowledged = True
 
     def _receive(self, neighbour: str, message: Any) -> None:
-        """A message that brings no events."""
         kind = type(message)
-        if kind is Acknowledge or kind is ReplayStop:
+        if kind is Batch or kind is Replay:
+            if not self._again:
+                self._follow(neighbour, message.incarnation, message.events)
+        elif kind is Acknowledge or kind is ReplayStop:
             self._acknowledged = True
             self._may_refuse(neighbour, message.incarnation)
             return
