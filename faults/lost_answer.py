@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..harness.contracts.injection import FaultKind, Machines, Reach
-from ..harness.core.addresses import Moment, Point, Side
-from ..harness.core.places import Places
+from ..harness.core.addresses import Side
+from ..harness.core.carriers import RELAY_OF_STORES
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made_fault
+from .targets import made_fault, only_at_messages
 
 
 def lost_answer(*targets: str) -> Fault:
@@ -22,21 +22,12 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
     return machines.lose_answer(fault.targets)
 
 
-def _cannot(fault: Fault, places: Places) -> str:
-    moment = fault.trigger
-    if isinstance(moment, Moment) and (moment.point, moment.side) == (Point.MESSAGE, Side.AFTER):
-        return ""
-    return "an answer is lost after a message, and at no other moment"
-
-
-_RELAY = "the relay between a run and its stores outside"
-
 KIND = FaultKind(
     name="lost-answer",
     breaks="the connection to a store outside, once the store has done what it was asked, and before it is known",
     heals="at once: who asked can connect again",
     proof="at least one byte of an answer was lost, with input still to be processed",
-    carriers={("embedded", Reach.NODES): _RELAY, ("docker", Reach.NODES): _RELAY},
+    carriers={("embedded", Reach.NODES): RELAY_OF_STORES, ("docker", Reach.NODES): RELAY_OF_STORES},
     inflict=_inflict,
-    cannot=_cannot,
+    cannot=only_at_messages(Side.AFTER, "an answer is lost after a message, and at no other moment"),
 )

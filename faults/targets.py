@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..harness.contracts.injection import FaultKind
+from ..harness.contracts.injection import Cannot, FaultKind
+from ..harness.core.addresses import Moment, Point, Side
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault, FaultAmount
@@ -35,3 +36,16 @@ def not_on_workers(fault: Fault, places: Places) -> str:
     """Why a fault of what only workers have cannot have these targets."""
     without = [target for target in fault.targets if target in places.others]
     return f"there is no executor on the {without[0]}; name a worker, or what runs on one" if without else ""
+
+
+def only_at_messages(side: Side, otherwise: str) -> Cannot:
+    """Of a fault that takes what is held before, or after, a message to a store outside, and can be at no other
+    moment: then it says `otherwise`."""
+
+    def cannot(fault: Fault, places: Places) -> str:
+        moment = fault.trigger
+        if isinstance(moment, Moment) and (moment.point, moment.side) == (Point.MESSAGE, side):
+            return ""
+        return otherwise
+
+    return cannot

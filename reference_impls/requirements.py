@@ -6,7 +6,7 @@ from math import gcd
 from typing import Any
 
 from ..harness.core.errors import InvalidScenario, InvalidTopology
-from ..harness.core.operators import Operator, has_timers
+from ..harness.core.operators import Operator, has_timers, keeps_for_ever
 from ..harness.core.proper import ProperType, positive, proper
 from ..harness.core.quantities import Duration, Events
 from ..harness.core.slice_names import operator_of
@@ -85,11 +85,7 @@ def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) ->
 def forgetful(topology: Topology, scheme: str) -> None:
     """A state that is lost comes back by replay only if it soon depends on nothing older. Raises InvalidTopology."""
     require_topology(topology, scheme)
-    wrong = [
-        name
-        for name, stage in topology.stages.items()
-        if stage.operator.window is None and stage.operator.initial_state() is not None
-    ]
+    wrong = [name for name, stage in topology.stages.items() if keeps_for_ever(stage.operator)]
     _refuse(topology, scheme, wrong, "keeps state for ever; it needs a window, or no state")
 
 

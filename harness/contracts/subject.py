@@ -17,6 +17,7 @@ from ..core.addresses import FINE_POINTS, Point
 from ..core.errors import InvalidScenario, InvalidTopology, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
+from ..core.operators import keeps_for_ever
 from ..core.proper import positive, proper, switch
 from ..core.quantities import Duration, Events
 from ..core.slice_names import operator_of, replica_name
@@ -233,7 +234,7 @@ class SchemeSubject:
         """Raises InvalidTopology where states that are not looked at would be those of operators that never forget:
         what is lost of such a state shows in no output that has to come."""
         for name, stage in self.topology.stages.items():
-            if stage.operator.window is None and stage.operator.initial_state() is not None:
+            if keeps_for_ever(stage.operator):
                 raise InvalidTopology(
                     f"{self.kind} does not keep states (keeps_state=False), and {name!r} keeps one for ever: nobody "
                     "would look whether it is lost; give the operator a window or no state, or leave keeps_state out"

@@ -10,6 +10,7 @@ TOXIPROXY: Final = "a toxiproxy behind the relay that the links of slices pass t
 PACKET_RULES: Final = "packet rules in the receiving nodes' network namespaces"
 PACKET_QUEUE: Final = "a queue for packets in the receiving nodes' network namespaces"
 PACKET_SHAPER: Final = "a shaped queue in the sending nodes' network namespaces"
+RELAY_OF_STORES: Final = "the relay between a run and its stores outside"
 OF_LINKS: Final = frozenset({RELAY, TOXIPROXY})
 """With any of these, all links of slices pass through the harness."""
 OF_PACKETS: Final = frozenset({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER})

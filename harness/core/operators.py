@@ -158,6 +158,11 @@ def _one_as_text(keys: Iterable[object]) -> tuple[object, object]:
     raise OwnFailure("each of these keys is another text")
 
 
+def keeps_for_ever(operator: Operator[Any]) -> bool:
+    """Whether its state can depend on any input that it ever had."""
+    return operator.window is None and operator.initial_state() is not None
+
+
 def has_timers(operator: Operator[Any]) -> bool:
     """Whether it has timers, of event time or of its node's clock."""
     return operator.by_event_time or operator.every is not None

@@ -127,15 +127,16 @@ class ChannelCount:
         if not all(map(first.__contains__, wanted)):
             self.lost = [(derivation,) for derivation in wanted if derivation not in first]
         self.conflicting = _Pairs(rows, _conflicting(rows.events, repeated))
-        again = {later for _, later in repeated} if any(comings.repeats.descending.values()) else set[int]()
-        for number, found in comings.repeats.descending.items() if again else ():
+        if any(comings.repeats.descending.values()):
+            again = {later for _, later in repeated}
             openings = Counter(
-                (opening.record.slice, opening.record.incarnation)
+                opening.record.incarnation
                 for opening in rerun.openings
-                if opening.record.downstream == sink
+                if (opening.record.slice, opening.record.downstream) == (upstream, sink)
             )
-            reopened = max(0, openings[upstream, number] - 1)
-            self.reordered_repeats += rows.told(place for place in found[reopened:] if place in again)
+            for number, found in comings.repeats.descending.items():
+                reopened = max(0, openings[number] - 1)
+                self.reordered_repeats += rows.told(place for place in found[reopened:] if place in again)
         self.superseded = rows.told(_superseded(rerun, upstream, sink, first, wanted, comings.places))
 
 

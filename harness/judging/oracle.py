@@ -15,6 +15,7 @@ from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, StreamproofError, UnknownName
 from ..core.guarantees import Amount, Guarantee
 from ..core.lattice import implied, ranked
+from ..core.lazily import lazily
 from ..core.library import listed_by
 from ..core.parameters import Parameter, check_stated, stating
 from ..core.reasons import Reason, Why
@@ -47,8 +48,6 @@ class Case:
     _verdicts: dict[tuple[Judge, Guarantee], Verdict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    _apart: list[Case] = field(default_factory=list, init=False, repr=False, compare=False)
-    """None, or one."""
 
     @property
     def unproven(self) -> str:
@@ -68,11 +67,10 @@ class Case:
             known = self._verdicts[asked] = _asked(oracle, self, guarantee)
         return known
 
+    @lazily
     def apart(self) -> Case:
         """The same, for the oracles of a user's: with ours it shares nothing but the history."""
-        if not self._apart:
-            self._apart.append(self if self.anew is None else replace(self, collation=self.anew()))
-        return self._apart[0]
+        return self if self.anew is None else replace(self, collation=self.anew())
 
     def analysis(self, asked: Analysis[T]) -> T:
         """What an analysis finds in this history."""
@@ -268,9 +266,10 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
     """What an oracle says. One that raises, or gives no verdict on what it was asked, leaves its own guarantee UNKNOWN
     and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all. So is what
     an oracle of a user's does to the history: InvalidScenario, since whoever is asked next would judge another one."""
-    before = "" if _is_ours(oracle) else _digest(case.history)
+    ours = _is_ours(oracle)
+    before = "" if ours else _digest(case.history)
     try:
-        return _verdict_on(guarantee, oracle.judge(case if _is_ours(oracle) else case.apart(), guarantee))
+        return _verdict_on(guarantee, oracle.judge(case if ours else case.apart, guarantee))
     except (StreamproofError, MemoryError):
         raise
     except Exception as error:

@@ -250,7 +250,7 @@ def _though_untried(
 ) -> Verdict:
     """Of a counterexample that holds by now nothing more is asked, and what it leaves untried is said."""
     untried = _tried(subject, case, counts, verdict, oracles)
-    if untried.unknown is None or verdict.status is not Status.HOLDS:
+    if untried is verdict:
         return verdict
     return replace(verdict, summary=f"{verdict.summary}; a counterexample, and no proof: {untried.reason}")
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from .attaching import WAREHOUSE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def _kept(spark: SparkSession) -> dict[str, str]:
-    """By what it is called, in the words of the JVM."""
-    shared: Any = spark.sparkContext
-    context, java = shared._jsc.sc(), shared._jvm.java
+def _kept(context: Any, java: Any) -> dict[str, str]:
+    """By what it is called, in the words of the JVM; of its SparkContext, and its package `java`."""
     # As one text: there are a hundred, and each would be asked for by itself.
     written = java.io.StringWriter()
     java.lang.System.getProperties().store(written, None)
@@ -37,13 +37,16 @@ def _kept(spark: SparkSession) -> dict[str, str]:
 @contextmanager
 def telling_what_is_kept(spark: SparkSession, tell: Callable[[tuple[str, ...]], object]) -> Iterator[None]:
     """Tell what is another one afterwards, whatever comes of what is done within; nothing where all is as it was."""
-    before = _kept(spark)
+    shared: Any = spark.sparkContext
+    # Python forgets both where the user's code stops the application.
+    context, java = shared._jsc.sc(), shared._jvm.java
+    before = _kept(context, java)
     try:
         yield
     finally:
-        # Where the JVM has gone, nothing is kept.
-        with suppress(Exception):
-            after = _kept(spark)
+        # Where the JVM has gone, or whoever would be told, nothing is kept.
+        with suppress(Py4JError, OSError):
+            after = _kept(context, java)
             changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
             if changed:
                 tell(tuple(sorted(changed)))
