@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,18 @@ def query(folder: Path) -> Iterator[Query]:
         sys.modules.pop("plain_script")
 
 
+@contextmanager
+def recovery_worker_of(query: Query, folder: Path, events: int) -> Iterator[RecoveryWorker]:
+    """One that is ready, with a warm session."""
+    batches, spark = query.batches(words(events=events)), supported(version("pyspark"))
+    with (
+        SparkProcesses("scripts", folder, EmbeddedOptions(workers=0)) as processes,
+        RecoveryWorker(0, processes, query, batches, folder, spark, 90.0, watches_inside=False) as worker,
+    ):
+        worker.await_ready()
+        yield worker
+
+
 def found(rows: list[dict[str, Any]]) -> dict[str, str]:
     lines = {row["line"]: row["found"] for row in rows}
     assert len(lines) == len(rows) > 20
@@ -76,13 +89,7 @@ def test_by_itself(folder: Path, tmp_path: Path) -> None:
 
 def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: Path, tmp_path: Path) -> None:
     before = sorted(folder.iterdir())
-    batches = query.batches(words(events=40))
-    spark = supported(version("pyspark"))
-    with (
-        SparkProcesses("scripts", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
-        RecoveryWorker(0, processes, query, batches, tmp_path / "workers", spark, 90.0, watches_inside=False) as worker,
-    ):
-        worker.await_ready()
+    with recovery_worker_of(query, tmp_path / "workers", 40) as worker:
         applications, beginnings = set(), set()
         for incarnation in (1, 2):
             # What the first has left in the JVM is not there for the second.
@@ -132,13 +139,7 @@ def found_by_then(spark: SparkSession, folders: RunFolders) -> DataFrame:
 @pytest.mark.long
 def test_what_sql_has_left_in_the_jvm_beside_all_sessions_the_next_attempt_does_not_find(tmp_path: Path) -> None:
     query = foreach_batch(adds_files, read=found_by_then, batch_events=20)
-    batches = query.batches(words(events=20))
-    spark = supported(version("pyspark"))
-    with (
-        SparkProcesses("added", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
-        RecoveryWorker(0, processes, query, batches, tmp_path / "workers", spark, 90.0, watches_inside=False) as worker,
-    ):
-        worker.await_ready()
+    with recovery_worker_of(query, tmp_path / "workers", 20) as worker:
         for incarnation in (1, 2):
             worker.store.clear()
             attempt = worker.live("driver", "sink", incarnation, watched=False)
@@ -156,14 +157,7 @@ def never_returns(frame: DataFrame, batch: int) -> None:
 @pytest.mark.long
 def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path: Path) -> None:
     query = foreach_batch(never_returns, read=lambda spark, folders: spark.range(0), batch_events=20)
-    spark = supported(version("pyspark"))
-    with (
-        SparkProcesses("stuck", tmp_path / "workers", EmbeddedOptions(workers=0)) as processes,
-        RecoveryWorker(
-            0, processes, query, query.batches(words(events=20)), tmp_path, spark, 90.0, watches_inside=False
-        ) as worker,
-    ):
-        worker.await_ready()
+    with recovery_worker_of(query, tmp_path / "workers", 20) as worker:
         worker.patience = 8.0
         attempt = worker.live("driver", "sink", 1, watched=False)
     assert attempt.silent is not None

@@ -191,7 +191,12 @@ def test_a_client_that_has_ended_its_side_before_gets_its_answer() -> None:
     assert [side for side, _ in listener.held] == ["before", "after"]
 
 
-def test_an_answer_is_lost_although_the_store_has_done_it_and_its_client_hears_of_a_reset() -> None:
+@pytest.mark.parametrize(
+    ("lost", "arrived"),
+    [(Side.AFTER, PUT), (Side.BEFORE, b"")],
+    ids=["an answer, although the store has done it", "a request, which goes nowhere"],
+)
+def test_of_what_is_lost_the_client_hears_of_a_reset(lost: Side, arrived: bytes) -> None:
     async def run() -> None:
         async with relayed(listener) as (_, store, place):
             reader, writer = await asyncio.open_connection(*place)
@@ -199,25 +204,10 @@ def test_an_answer_is_lost_although_the_store_has_done_it_and_its_client_hears_o
             with pytest.raises(ConnectionResetError):
                 await reader.read()
             await store.over.wait()
-            assert store.received == PUT
+            assert store.received == arrived
             writer.close()
 
-    listener = Listener(lambda held: Fate.LOST if held.side is Side.AFTER else Fate.GOES_ON)
-    within(run())
-
-
-def test_a_request_that_is_to_be_lost_goes_nowhere_and_its_sender_hears_of_a_broken_connection() -> None:
-    async def run() -> None:
-        async with relayed(listener) as (_, store, place):
-            reader, writer = await asyncio.open_connection(*place)
-            writer.write(PUT)
-            with pytest.raises(ConnectionResetError):
-                await reader.read()
-            await store.over.wait()
-            assert store.received == b""
-            writer.close()
-
-    listener = Listener(lambda held: Fate.LOST if held.side is Side.BEFORE else Fate.GOES_ON)
+    listener = Listener(lambda held: Fate.LOST if held.side is lost else Fate.GOES_ON)
     within(run())
 
 
