@@ -22,6 +22,7 @@ from ...core.addresses import Side
 from .batches import UNKNOWN, where
 from .effects import Effects, Handed
 from .handed_over import THREADS_OF_SPARK
+from .imports import leave_imports_alone
 from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
 from .pending import pending_coroutines, pending_functions
 from .syncing import Syncing
@@ -85,6 +86,7 @@ class Tracer:
     @contextmanager
     def following(self) -> Iterator[None]:
         """Follow this thread, and those that begin meanwhile. Whoever followed them before does so again afterwards."""
+        leave_imports_alone(_is_ours)
         before = sys.gettrace(), threading.gettrace(), sys.getprofile()
         self._before = before[2]
         self._on = True
@@ -277,6 +279,10 @@ class Tracer:
         if wanted:
             text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
             self._hold(self._actor, side, key, text)
+
+
+def _is_ours(function: object) -> bool:
+    return isinstance(getattr(function, "__self__", None), Tracer)
 
 
 def _calls_for_itself(module: str) -> bool:

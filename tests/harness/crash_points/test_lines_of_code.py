@@ -4,7 +4,7 @@ them, and what it does outside."""
 from __future__ import annotations
 
 import asyncio
-import importlib
+import importlib.util
 import json
 import logging
 import multiprocessing.pool
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -277,6 +278,14 @@ def calls_a_loop(frame, batch, folder, loop):
     loop.call_soon_threadsafe(helper.store, folder)
 
 
+def imports_late(frame, batch, folder):
+    import importlib
+    import late
+
+    importlib.invalidate_caches()
+    helper.store(late.FOLLOWED)
+
+
 async def store_later(folder):
     helper.store(folder)
     await asyncio.sleep(60)
@@ -510,6 +519,27 @@ class TestLines:
             as_batch(partial(sink.fail, folder=str(tmp_path)), 0)
         assert [key for key in said.keys if "calls" in key] == [
             f"{side} 0/their_sink.fail:23 calls os.rename#1" for side in Side
+        ]
+
+    def test_are_announced_after_an_import_and_its_thread_is_not_followed_meanwhile(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """Else each function that a module calls when it is imported costs an event, and so does each entry of an
+        archive on Python's path."""
+        (tmp_path / "code" / "late.py").write_text("import sys\nFOLLOWED = [sys.gettrace(), sys.getprofile()]\n")
+        with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+            archive.writestr("nothing.py", "")
+        monkeypatch.syspath_prepend(str(tmp_path / "archive.zip"))
+        assert importlib.util.find_spec("not_in_the_archive") is None
+        read: list[Any] = []
+        monkeypatch.setattr("zipimport._read_directory", lambda _: read.append(sys.gettrace()) or {})
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.imports_late, folder=str(tmp_path)), 0)
+        assert sys.modules.pop("late").FOLLOWED == [None, None]
+        assert read == [None]
+        assert said.keys[-2:] == [
+            f"before 0/their_sink.imports_late:{sink.imports_late.__code__.co_firstlineno + 5}#1",
+            "before 0/helper.store:2#1",
         ]
 
     def test_of_a_thread_that_the_users_code_starts_are_of_its_batch(
