@@ -1067,6 +1067,73 @@ def test_an_effect_of_a_library_in_c_is_noted(
     assert noted(f"import ctypes, pyarrow, pyarrow.parquet as parquet\nfrom pathlib import Path\n{body}") == found
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("con.execute(\"vacuum into 'x.db'\")", {("file", "x.db", 1)}),
+        ("con.execute('vacuum into ?', ('x.db',))", {("file", "x.db", 1)}),
+        ("con.executescript(\"attach 'x.db' as o; create table o.t (a); detach o\")", {("file", "x.db", 1)}),
+        ("con.executescript(\"attach 'x'||'.db' as o; create table o.t (a); detach o\")", {("file", "?", 1)}),
+        (
+            "con.execute('attach ? as o', ('x.db',)); con.execute('create table o.t (a)'); con.execute('detach o')",
+            {("file", "x.db", 1)},
+        ),
+        ("con.execute(\"attach ':memory:' as o\")\ncon.execute('vacuum')", set()),
+        ("con.executescript(\"attach 'run/x.db' as o; create table o.t (a); detach o\")", set()),
+    ],
+)
+def test_a_database_that_is_attached_by_sql_is_an_effect_however_soon_it_is_let_go(
+    heard: Callable[[str], Said], tmp_path: Path, body: str, found: set[tuple[str, str, int]]
+) -> None:
+    said = heard(f"con = sqlite3.connect(':memory:', isolation_level=None)\n{body}\ncon.close()")
+    assert not [key for key in said.keys if "attached" in key]
+    names = {(kind, target, times) for kind, target, times in said.effects}
+    passing = {("file", target, 1) for target in said.passing}
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in names | passing} == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (
+            "with ThreadPoolExecutor(1) as pool: pool.submit(shutil.copyfile, 'other/there', 'x').result()",
+            ("file", "x", 1),
+        ),
+        ("with ThreadPool(1) as pool: pool.apply(shutil.copyfile, ('other/there', 'x'))", ("file", "x", 1)),
+        (
+            "one = threading.Thread(target=shutil.copyfile, args=('other/there', 'x'))\none.start()\none.join()",
+            ("file", "x", 1),
+        ),
+        ("one = threading.Timer(0, shutil.copyfile, ('other/there', 'x'))\none.start()\none.join()", ("file", "x", 1)),
+        (
+            "async def go(): await asyncio.to_thread(shutil.copyfile, 'other/there', 'x')\nasyncio.run(go())",
+            ("file", "x", 1),
+        ),
+        (
+            "with ThreadPoolExecutor(1) as pool: pool.submit(urlopen, 'http://127.0.0.1:9/').exception()",
+            ("connection", "127.0.0.1:9", 1),
+        ),
+        (
+            "def within(): pass\nwith ThreadPoolExecutor(1) as pool: pool.submit(within).result()\n"
+            "with ThreadPoolExecutor(1) as pool: pool.submit(partial(ThreadPool, 1)).result()"
+            ".apply(shutil.copyfile, ('other/there', 'x'))",
+            ("file", "x", 1),
+        ),
+        ("with ThreadPoolExecutor(1) as pool: pool.submit(shutil.copyfile, 'other/there', 'run/x').result()", None),
+    ],
+)
+def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: tuple[str, str, int] | None
+) -> None:
+    """None of the user's frames is in such a thread, and it was waited for."""
+    names = (
+        "import asyncio, shutil, threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "from functools import partial\nfrom multiprocessing.pool import ThreadPool\nfrom urllib.request import urlopen\n"
+    )
+    of_threads = {one for one in noted(names + body) if one[0] != "thread"}
+    assert of_threads == (set() if found is None else {found})
+
+
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
