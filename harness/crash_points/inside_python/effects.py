@@ -335,7 +335,7 @@ class Effects:
             return target != f"{self._harness[0]}:{self._harness[1]}"
         if kind != "file":
             return True
-        return outside(self._folders, target) and not _is_the_systems(target) and not _COMPILED.search(target)
+        return outside(self._folders, target) and not is_the_systems(target) and not _COMPILED.search(target)
 
     def _has_made(self, target: str) -> bool:
         """Whether a path has come about since it was last asked, or a folder above it has."""
@@ -405,7 +405,8 @@ def _tell_of_forgetting() -> None:
     subprocess.Popen.__del__ = told  # type: ignore[method-assign]
 
 
-def _is_the_systems(path: str) -> bool:
+def is_the_systems(path: str) -> bool:
+    """Whether nothing of it outlives who has written it."""
     return path.startswith(_SYSTEM) and not path.startswith(_MEMORY)
 
 

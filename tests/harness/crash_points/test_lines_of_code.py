@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,7 +38,14 @@ from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
-from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
+from streamproof.harness.crash_points.inside_python.following import (
+    Noted,
+    consumed,
+    followed,
+    followed_each,
+    noticed,
+    read_noted,
+)
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
     LINES,
@@ -1128,10 +1136,40 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
     """None of the user's frames is in such a thread, and it was waited for."""
     names = (
         "import asyncio, shutil, threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        "from functools import partial\nfrom multiprocessing.pool import ThreadPool\nfrom urllib.request import urlopen\n"
+        "from functools import partial\nfrom multiprocessing.pool import ThreadPool\n"
+        "from urllib.request import urlopen\n"
     )
     of_threads = {one for one in noted(names + body) if one[0] != "thread"}
     assert of_threads == (set() if found is None else {found})
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        (lambda: Path("left.log").read_text(), {("file", "left.log", 1)}),
+        (lambda: sqlite3.connect("left.log").close(), {("file", "left.log", 1)}),
+        (lambda: socket.socket().connect_ex(("127.0.0.1", 9)), {("connection", "127.0.0.1:9", 1)}),
+        (lambda: Path("run/left").read_text(), set()),
+        (lambda: Path("known.csv").read_text(), set()),
+        (lambda: None, set()),
+    ],
+    ids=["file", "database", "connection", "in the run's folders", "there before", "nothing"],
+)
+def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_written_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], found: set[tuple[str, str, int]]
+) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("left.log", "known.csv", "run/left"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "known.csv", (0, 0))
+    os.utime(tmp_path / "left.log", (time.time() + 9,) * 2)
+    monkeypatch.chdir(tmp_path)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    with listening(monkeypatch, tmp_path, watching) as said:
+        with consumed():
+            read()
+        Path("left.log").read_text()
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
 
 
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
