@@ -40,6 +40,8 @@ from .whose import OURS
 
 _OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
+_PANDAS_ON_SPARK: Final = "pyspark.pandas."
+"""But these write files by Python, where the user's code says: `to_html`, `to_excel`."""
 _JVM: Final = "py4j"
 """By which the user's code calls Spark's JVM itself."""
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
@@ -349,7 +351,8 @@ class Effects:
         while frame is not None:
             if self._is_theirs(frame):
                 return place_of(frame)
-            if module_of(frame).partition(".")[0] in _OTHERS:
+            module = module_of(frame)
+            if module.partition(".")[0] in _OTHERS and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
         here = threading.get_ident()

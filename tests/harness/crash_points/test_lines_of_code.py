@@ -1263,6 +1263,20 @@ def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_
     assert said.passing == {str(tmp_path / name) for name in found}
 
 
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [("pyspark.pandas.frame", {("file", "x", 1)}), ("pyspark.sql.dataframe", set())],
+    ids=["pandas on Spark", "Spark itself"],
+)
+def test_what_pandas_on_spark_writes_by_python_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], module: str, found: set[tuple[str, str, int]]
+) -> None:
+    """Where the user's code says: no node of Spark's writes it."""
+    assert (
+        noted(f"exec(compile(\"open('x', 'w').close()\", '<{module}>', 'exec'), {{'__name__': '{module}'}})") == found
+    )
+
+
 def test_what_spark_does_for_the_users_code_is_no_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Callable[[str], set[tuple[str, str, int]]]
 ) -> None:
