@@ -59,9 +59,10 @@ BY_NUMBERS = (
     "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
 )
 IN_C = (
-    "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line and its "
-    "path was handed to no function in Python: Python tells nobody of it. Nor is what such code stores in the run's "
-    "files through a shared map of memory seen before the kernel writes it down."
+    "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
+    "whose path was handed to no function in Python, a connection that is opened and closed within one call. Python "
+    "tells nobody of it, and no crash was placed in it. Nor is what such code stores in the run's files through a "
+    "shared map of memory seen before the kernel writes it down."
 )
 ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
@@ -164,7 +165,7 @@ def note_numbers(state: CampaignState, query: Query) -> None:
 def note_code_in_c(state: CampaignState, query: Query) -> None:
     """What a package does without Python is seen in the run's folders alone, and elsewhere in part."""
     if packages := packages_in_c(query):
-        state.not_covered.append(IN_C.format(packages=_some(packages, "more package")))
+        state.not_covered.insert(0, IN_C.format(packages=_some(packages, "more package")))
 
 
 def _some(names: Sequence[str], more: str) -> str:

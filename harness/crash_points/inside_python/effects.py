@@ -22,10 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import CodeType, FrameType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from ...core.wire import Endpoint
+from .attached import ATTACHED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
 from .handed_over import AT_EXIT, STARTED, SUBMITTED, HandedOver, name_of_any, tell_of_handing_over
 from .jvm_calls import done_in_the_jvm
@@ -38,6 +40,8 @@ from .whose import OURS
 
 _OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
+_PANDAS_ON_SPARK: Final = "pyspark.pandas."
+"""But these write files by Python, where the user's code says: `to_html`, `to_excel`."""
 _JVM: Final = "py4j"
 """By which the user's code calls Spark's JVM itself."""
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
@@ -100,6 +104,11 @@ class Effects:
         self._forgotten: dict[int, str] = {}
         """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
         self._handed_over = HandedOver(watching.whose.owns)
+        self._begun: WeakKeyDictionary[threading.Thread, str] = WeakKeyDictionary()
+        """Threads that began for the user's code, and its place: what a library does there, it does for that."""
+        self._places_passed = 0
+        self._connected = threading.local()
+        """Of each thread: databases that it has connected to since it last came by."""
         self._within = threading.local()
         """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
         self._lock = threading.Lock()
@@ -131,6 +140,9 @@ class Effects:
         before = getattr(self._within, "place", "")
         self._within.place = place
         self._due = True
+        self._places_passed += 1
+        for database in self._connected.__dict__.pop("databases", ()):
+            tell_of_attached(database, lambda: self._places_passed)
         self._find_unplaced()
         self._look_around(before or place)
 
@@ -219,8 +231,16 @@ class Effects:
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in (STARTED, SUBMITTED):
+            caller = sys._getframe(1).f_back
+            if event == STARTED and (begun := self._user_place(caller)) is not None:
+                self._begun[arguments[0]] = begun
             if self.active:
-                self._handed_over.hear(event, arguments, sys._getframe(1).f_back)
+                self._handed_over.hear(event, arguments, caller)
+            return
+        if event == CONNECTED:
+            if self.active and self._user_place(sys._getframe(1)) is not None:
+                # It is none yet that could be told anything.
+                self._connected.__dict__.setdefault("databases", []).append(arguments[0])
             return
         if event == AT_EXIT:
             caller = sys._getframe(1).f_back
@@ -241,7 +261,7 @@ class Effects:
         try:
             kind, targets = found
             frame: FrameType | None = sys._getframe(1)
-            if event == _SPAWNED and frame is not None:
+            if event in (_SPAWNED, ATTACHED) and frame is not None:
                 frame = frame.f_back
             self._find_unplaced()
             named = [target for target in targets(arguments) if target]
@@ -271,35 +291,35 @@ class Effects:
             self._open.heard_peers.add(target.rpartition(":")[2])
         if not self._counts(kind, target):
             return
-        theirs = self._user_frame(frame)
-        if theirs is None and event == "open":
+        place = self._user_place(frame)
+        if place is None and event == "open":
             self._written_by_others.add(target)
-        if theirs is not None:
+        if place is not None:
             with self._lock:
-                self._seen[kind, target, place_of(theirs)] += 1
+                self._seen[kind, target, place] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
                 if kind == "process" and event not in _SIGNALS and self._started is None:
                     # Python tells of it just before.
                     adopt_orphans(True)
-                    self._started = frozenset(children()), place_of(theirs)
+                    self._started = frozenset(children()), place
 
     def _note_read(self, path: Any, frame: FrameType | None) -> None:
         """What others have written for the user's code, and that goes by it: a log that says what is done."""
         if not self._written_by_others or not (given := _path(path)):
             return
         target = _real(given, followed=True)
-        if target in self._written_by_others and (theirs := self._user_frame(frame)) is not None:
+        if target in self._written_by_others and (place := self._user_place(frame)) is not None:
             with self._lock:
-                self._seen["file", target, place_of(theirs)] += 1
+                self._seen["file", target, place] += 1
 
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
         real = [_real(target, followed=True) for target in targets]
         self._open.heard_files.update(real)
-        theirs = self._user_frame(frame)
-        if theirs is not None:
+        place = self._user_place(frame)
+        if place is not None:
             with self._lock:
-                self._unplaced.append((real, place_of(theirs)))
+                self._unplaced.append((real, place))
 
     def _find_unplaced(self) -> None:
         """Once they are there. Of one that is nowhere any more, each place counts."""
@@ -317,7 +337,7 @@ class Effects:
             return target != f"{self._harness[0]}:{self._harness[1]}"
         if kind != "file":
             return True
-        return outside(self._folders, target) and not _is_the_systems(target) and not _COMPILED.search(target)
+        return outside(self._folders, target) and not is_the_systems(target) and not _COMPILED.search(target)
 
     def _has_made(self, target: str) -> bool:
         """Whether a path has come about since it was last asked, or a folder above it has."""
@@ -325,15 +345,20 @@ class Effects:
             made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
         return not outside(made, target)
 
-    def _user_frame(self, frame: FrameType | None) -> FrameType | None:
-        """The innermost frame of the user's, where nobody else stands between it and the effect."""
+    def _user_place(self, frame: FrameType | None) -> str | None:
+        """Of the innermost frame of the user's, where nobody else stands between it and the effect; in a thread that
+        has none, of that by which it began."""
         while frame is not None:
             if self._is_theirs(frame):
-                return frame
-            if module_of(frame).partition(".")[0] in _OTHERS:
+                return place_of(frame)
+            module = module_of(frame)
+            if module.partition(".")[0] in _OTHERS and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
-        return None
+        here = threading.get_ident()
+        # The number of one that is over is given again.
+        began = (place for thread, place in list(self._begun.items()) if thread.ident == here and thread.is_alive())
+        return next(began, None)
 
     def _is_theirs(self, frame: FrameType) -> bool:
         """The bodies of their modules are theirs, too: what these open, all that comes after writes to."""
@@ -383,7 +408,8 @@ def _tell_of_forgetting() -> None:
     subprocess.Popen.__del__ = told  # type: ignore[method-assign]
 
 
-def _is_the_systems(path: str) -> bool:
+def is_the_systems(path: str) -> bool:
+    """Whether nothing of it outlives who has written it."""
     return path.startswith(_SYSTEM) and not path.startswith(_MEMORY)
 
 
@@ -523,6 +549,7 @@ _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str]]]]] = {
     "open": ("file", _opened),
     "sqlite3.connect": ("file", _database),
+    ATTACHED: ("file", _database),
     MAPPED: ("file", _mapped),
     "os.rename": ("file", _at(1, 3)),
     "os.link": ("file", _at(1, 3)),

@@ -14,11 +14,12 @@ from ...core.addresses import Side
 from ...core.errors import OwnFailure
 from .announcing import Announcer
 from .batches import of_the_task
+from .consuming import Consuming
 from .effects import Effects, OutsideEffect
 from .maps import SharedMaps
 from .names import place_in
 from .tracing import Tracer
-from .watching import Watching, read_watching
+from .watching import LINES, Watching, read_watching
 
 _IMPORT: Final = "its import"
 """A place in the user's code that is no line: what C does while modules are imported."""
@@ -71,6 +72,15 @@ class Follower:
         finally:
             self._tell(last=True)
             self._effects.active = False
+
+    @contextmanager
+    def consuming(self) -> Iterator[None]:
+        """What was told when the run began is older than all that the run leaves."""
+        since = os.stat(os.environ[LINES]).st_mtime
+        with Consuming(self.watching.folders, self._announcer.place, since).hearing() as found:
+            yield
+        for effect in found():
+            self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
 
     def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
         self._effects.come_by(place_in(key))
@@ -129,6 +139,20 @@ def noticed() -> Iterator[None]:
         yield
         return
     with follower.noticing(_IMPORT):
+        yield
+
+
+@contextmanager
+def consumed() -> Iterator[None]:
+    """What a consumer reads within, where nobody holds it, is noted: it holds what the run has left.
+
+    Raises OwnFailure.
+    """
+    follower = follower_here()
+    if follower is None or not follower.watching.whole:
+        yield
+        return
+    with follower.consuming():
         yield
 
 

@@ -23,6 +23,8 @@ _WITHOUT_EFFECT: Final = frozenset(
 """Modules of the standard library whose calls leave nothing behind, or nothing but a log: they are no crash points."""
 _EXCEPT: Final = frozenset({"io.open", "io.open_code"})
 _OWNER: Final = {"posix": "os", "nt": "os"}
+_ASKED: Final = f"{__name__.rpartition('.')[0]}.attached"
+"""What SQLite asks of the harness while the user's code calls it is no call of that."""
 _STRANGE: Final = re.compile(r"[\s/#]+")
 
 
@@ -58,7 +60,7 @@ def call_of(frame: FrameType) -> str | None:
 
 def called_of(module: str, code: CodeType) -> str | None:
     """The same, by its module and its code."""
-    if code.co_name == "__del__" or _plain(module):
+    if code.co_name == "__del__" or module == _ASKED or _plain(module):
         return None
     if code.co_qualname.startswith("PurePath."):
         return None

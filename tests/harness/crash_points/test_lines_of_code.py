@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,14 @@ from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
-from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, noticed, read_noted
+from streamproof.harness.crash_points.inside_python.following import (
+    Noted,
+    consumed,
+    followed,
+    followed_each,
+    noticed,
+    read_noted,
+)
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
     LINES,
@@ -1097,6 +1105,103 @@ def test_an_effect_of_a_library_in_c_is_noted(
     assert noted(f"import ctypes, pyarrow, pyarrow.parquet as parquet\nfrom pathlib import Path\n{body}") == found
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("con.execute(\"vacuum into 'x.db'\")", {("file", "x.db", 1)}),
+        ("con.execute('vacuum into ?', ('x.db',))", {("file", "x.db", 1)}),
+        ("con.executescript(\"attach 'x.db' as o; create table o.t (a); detach o\")", {("file", "x.db", 1)}),
+        ("con.executescript(\"attach 'x'||'.db' as o; create table o.t (a); detach o\")", {("file", "?", 1)}),
+        (
+            "con.execute('attach ? as o', ('x.db',)); con.execute('create table o.t (a)'); con.execute('detach o')",
+            {("file", "x.db", 1)},
+        ),
+        ("con.execute(\"attach ':memory:' as o\")\ncon.execute('vacuum')", set()),
+        ("con.executescript(\"attach 'run/x.db' as o; create table o.t (a); detach o\")", set()),
+    ],
+)
+def test_a_database_that_is_attached_by_sql_is_an_effect_however_soon_it_is_let_go(
+    heard: Callable[[str], Said], tmp_path: Path, body: str, found: set[tuple[str, str, int]]
+) -> None:
+    said = heard(f"con = sqlite3.connect(':memory:', isolation_level=None)\n{body}\ncon.close()")
+    assert not [key for key in said.keys if "attached" in key]
+    names = {(kind, target, times) for kind, target, times in said.effects}
+    passing = {("file", target, 1) for target in said.passing}
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in names | passing} == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (
+            "with ThreadPoolExecutor(1) as pool: pool.submit(shutil.copyfile, 'other/there', 'x').result()",
+            ("file", "x", 1),
+        ),
+        ("with ThreadPool(1) as pool: pool.apply(shutil.copyfile, ('other/there', 'x'))", ("file", "x", 1)),
+        (
+            "one = threading.Thread(target=shutil.copyfile, args=('other/there', 'x'))\none.start()\none.join()",
+            ("file", "x", 1),
+        ),
+        ("one = threading.Timer(0, shutil.copyfile, ('other/there', 'x'))\none.start()\none.join()", ("file", "x", 1)),
+        (
+            "async def go(): await asyncio.to_thread(shutil.copyfile, 'other/there', 'x')\nasyncio.run(go())",
+            ("file", "x", 1),
+        ),
+        (
+            "with ThreadPoolExecutor(1) as pool: pool.submit(urlopen, 'http://127.0.0.1:9/').exception()",
+            ("connection", "127.0.0.1:9", 1),
+        ),
+        (
+            "def within(): pass\nwith ThreadPoolExecutor(1) as pool: pool.submit(within).result()\n"
+            "with ThreadPoolExecutor(1) as pool: pool.submit(partial(ThreadPool, 1)).result()"
+            ".apply(shutil.copyfile, ('other/there', 'x'))",
+            ("file", "x", 1),
+        ),
+        ("with ThreadPoolExecutor(1) as pool: pool.submit(shutil.copyfile, 'other/there', 'run/x').result()", None),
+    ],
+)
+def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: tuple[str, str, int] | None
+) -> None:
+    """None of the user's frames is in such a thread, and it was waited for."""
+    names = (
+        "import asyncio, shutil, threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "from functools import partial\nfrom multiprocessing.pool import ThreadPool\n"
+        "from urllib.request import urlopen\n"
+    )
+    of_threads = {one for one in noted(names + body) if one[0] != "thread"}
+    assert of_threads == (set() if found is None else {found})
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        (lambda: Path("left.log").read_text(), {("file", "left.log", 1)}),
+        (lambda: sqlite3.connect("left.log").close(), {("file", "left.log", 1)}),
+        (lambda: socket.socket().connect_ex(("127.0.0.1", 9)), {("connection", "127.0.0.1:9", 1)}),
+        (lambda: Path("run/left").read_text(), set()),
+        (lambda: Path("known.csv").read_text(), set()),
+        (lambda: None, set()),
+    ],
+    ids=["file", "database", "connection", "in the run's folders", "there before", "nothing"],
+)
+def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_written_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], found: set[tuple[str, str, int]]
+) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("left.log", "known.csv", "run/left"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "known.csv", (0, 0))
+    os.utime(tmp_path / "left.log", (time.time() + 9,) * 2)
+    monkeypatch.chdir(tmp_path)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    with listening(monkeypatch, tmp_path, watching) as said:
+        with consumed():
+            read()
+        Path("left.log").read_text()
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
+
+
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -1186,6 +1291,20 @@ def test_a_file_that_is_gone_again_is_one_in_passing_where_another_run_may_find_
     said = heard(body)
     assert said.effects == set()
     assert said.passing == {str(tmp_path / name) for name in found}
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [("pyspark.pandas.frame", {("file", "x", 1)}), ("pyspark.sql.dataframe", set())],
+    ids=["pandas on Spark", "Spark itself"],
+)
+def test_what_pandas_on_spark_writes_by_python_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], module: str, found: set[tuple[str, str, int]]
+) -> None:
+    """Where the user's code says: no node of Spark's writes it."""
+    assert (
+        noted(f"exec(compile(\"open('x', 'w').close()\", '<{module}>', 'exec'), {{'__name__': '{module}'}})") == found
+    )
 
 
 def test_what_spark_does_for_the_users_code_is_no_effect(

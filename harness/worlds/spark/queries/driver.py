@@ -29,7 +29,7 @@ from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, Streampr
 from ....core.events import Event
 from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
-from ....crash_points.inside_python.following import followed, noticed
+from ....crash_points.inside_python.following import consumed, followed, noticed
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
 from ....judging.references import row_number
@@ -167,7 +167,8 @@ def _reset_stores(query: Query, folders: RunFolders) -> None:
 def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[str, Any]:
     assert query.read is not None
     try:
-        frame = query.read(spark, folders)
+        with consumed():
+            frame = query.read(spark, folders)
         schema = frame.schema
         check_schema(query, schema)
         rows = frame.collect()
