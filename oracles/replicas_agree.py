@@ -9,7 +9,7 @@ from operator import itemgetter
 from ..harness.core.events import Event
 from ..harness.core.guarantees import REPLICAS_AGREE, Guarantee
 from ..harness.core.reasons import Reason, Why
-from ..harness.core.slice_names import channel_name
+from ..harness.core.slice_names import channel_name, replica_name
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.exactness import same_value
 from ..harness.judging.incarnations import losses
@@ -24,11 +24,11 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Replicas of a slice that were in sync at the same time agree, compared by their inputs and not by the clock.
 
     As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
-    end of each epoch; when all
-    that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
+    end of each epoch; when all that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
     merge, the inputs of one are a prefix of the other's. A divergence is told by the first input after which it shows.
-    UNKNOWN where there was nothing to compare, or an output is one that nothing explains. (StreamMine3G, section 3.7.3;
-    Schneider 1990: state machines that start alike and take the same.)
+    UNKNOWN where there was nothing to compare, where a replica that took inputs was never in sync with another, and
+    where an output is one that nothing explains. (StreamMine3G, section 3.7.3; Schneider 1990: state machines that
+    start alike and take the same.)
     """
     reexecution = case.collation.reexecution
     if reexecution is None:
@@ -37,15 +37,27 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     pairs = list(_pairs(case, reexecution))
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
-    compared = sum(_in_common(one, other) > 0 for one, other in pairs)
-    return decide(
-        case, guarantee, tallies, f"{compared} pairs of replicas agree", unclear=None if compared else _nobody(pairs)
-    )
+    compared = [pair for pair in pairs if _in_common(*pair)]
+    unclear = _left_out(reexecution, compared) if compared else _nobody(pairs)
+    return decide(case, guarantee, tallies, f"{len(compared)} pairs of replicas agree", unclear=unclear)
 
 
 def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
     did = "took anything in common" if pairs else "were in sync at the same time"
     return Reason(Why.NOTHING_TO_JUDGE, f"no two replicas of a slice {did}")
+
+
+def _left_out(reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
+    """Which replica took inputs beside others of its slice, and was compared with none: it never said that it was in
+    sync, and could hold anything."""
+    known = {(one.slice_id, one.replica) for pair in compared for one in pair}
+    for slice_id, reruns in reexecution.reruns.items():
+        at_work = {rerun.replica for rerun in reruns.values() if rerun.took}
+        for replica in sorted(at_work) if len(at_work) > 1 else ():
+            if (slice_id, replica) not in known:
+                said = f"{replica_name(slice_id, replica)} took inputs, and was never in sync with another replica"
+                return Reason(Why.NOTHING_TO_JUDGE, said)
+    return None
 
 
 def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:
