@@ -16,7 +16,18 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
-from ..harness.recording.records import Changed, Decided, Offered, Opened, Record, Refused, Started, whose
+from ..harness.recording.records import (
+    Changed,
+    Decided,
+    InSync,
+    Offered,
+    Opened,
+    Record,
+    Refused,
+    Restored,
+    Started,
+    whose,
+)
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -152,8 +163,9 @@ def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[int]]:
 
 
 def _is_sign(record: Record) -> bool:
-    """Whether it is work of the subject's, not of its references, and more than that it was started."""
-    if isinstance(record, Offered | Refused | Started | Decided | Changed):
+    """Whether it is work of the subject's, not of its references, and more than that it was started, or says that it is
+    ready."""
+    if isinstance(record, Offered | Refused | Started | Restored | InSync | Decided | Changed):
         return False
     return slice_of(whose(record)) not in (*REFERENCES, BATCH_JOB)
 

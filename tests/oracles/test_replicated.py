@@ -444,6 +444,19 @@ def test_states_are_compared_once_the_run_has_come_to_its_end() -> None:
     assert made.verdict(REPLICAS_AGREE, given_up).status is Status.UNKNOWN
 
 
+def test_a_replica_that_was_never_in_sync_may_hold_anything() -> None:
+    made = pair()
+    made.start("op0", 3, replica=2, in_sync=False)
+    at_work(made)
+    assert made.verdict(REPLICAS_AGREE, both_kept(made).history()).status is Status.HOLDS, "it took nothing"
+    made.take("op0", 3, "a", 1, 2, 3)
+    found = made.verdict(REPLICAS_AGREE)
+    said = "op0-0/2 took inputs, and was never in sync with another replica"
+    assert (found.status, found.reason) == (Status.UNKNOWN, said)
+    made.in_sync("op0", 3)
+    assert made.verdict(REPLICAS_AGREE).status is Status.VIOLATED
+
+
 # k-safety
 
 
