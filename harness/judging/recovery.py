@@ -271,7 +271,9 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
     missing = {of: derivation for of, derivation in furthest.items() if derivation not in restored}
     at, begin = since, 0
     books = zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True)
-    batches = [(record, time) for record, time in books if isinstance(record, Taken) and record.incarnation == incarnation]
+    batches = [
+        (record, time) for record, time in books if isinstance(record, Taken) and record.incarnation == incarnation
+    ]
     for (record, time), (end, _) in zip(batches, mine.batches, strict=False):
         if not missing:
             break
