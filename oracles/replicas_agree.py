@@ -24,11 +24,11 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Replicas of a slice that were in sync at the same time agree, compared by their inputs and not by the clock.
 
     As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
-    end of each epoch; when all that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
-    merge, the inputs of one are a prefix of the other's. A divergence is told by the first input after which it shows.
-    UNKNOWN where there was nothing to compare, where a replica that took inputs was never in sync with another, and
-    where an output is one that nothing explains. (StreamMine3G, section 3.7.3; Schneider 1990: state machines that
-    start alike and take the same.)
+    end of each epoch; when all that they took is the same, they hold the same at the end. Where a slice has one input
+    channel, or a deterministic merge, the inputs of one are a prefix of the other's. A divergence is told by the first
+    input after which it shows. UNKNOWN where there was nothing to compare, where a replica that took inputs was never
+    in sync with another, and where an output is one that nothing explains. (StreamMine3G, section 3.7.3; Schneider
+    1990: state machines that start alike and take the same.)
     """
     reexecution = case.collation.reexecution
     if reexecution is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..core.slice_names import slice_of
+from ..core.slice_names import channel_name, slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
 from .incarnations import in_time, losses
@@ -58,7 +58,7 @@ def recoveries(history: History, reexecution: Reexecution | None = None) -> list
     lost, timeline = losses(history), in_time(history)
     leaders = {one.actor for one in history.each(Decided)}
     return [
-        _taken_over(history, timeline, struck, actor, peers)
+        _taken_over(history, timeline, struck, actor, peers, reexecution)
         if peers
         else _recovery(history, timeline, struck, actor, reexecution)
         for struck in history.struck()
@@ -82,7 +82,12 @@ def _peers(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str
 
 
 def _taken_over(
-    history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, peers: frozenset[int]
+    history: History,
+    timeline: Sequence[TimelineEntry],
+    struck: FaultStruck,
+    actor: str,
+    peers: frozenset[int],
+    reexecution: Reexecution | None,
 ) -> Recovery:
     slice_id, failed = slice_of(actor), struck.stamp.at
     promotions = (
@@ -94,7 +99,9 @@ def _taken_over(
         and stamped.at >= failed
     )
     promoted = min(promotions, key=lambda stamped: stamped.at, default=None)
-    heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in peers]
+    known = reexecution is not None and slice_id not in reexecution.doubtful
+    told = _heard_anew(reexecution, slice_id) if known and reexecution is not None else _heard(history, slice_id)
+    heard = [(at, number) for at, number in told if at >= failed and number in peers]
     if promoted is None:
         at, number = min(heard, default=(failed, min(peers)))
         return Recovery(struck.number, actor, number, 0, 0, 0, at - failed)
@@ -116,6 +123,32 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
             yield stamped.at, record.upstream_incarnation
         elif isinstance(record, Delivered) and record.channel.partition(">")[0] == slice_id:
             yield stamped.at, record.incarnation
+
+
+def _heard_anew(reexecution: Reexecution, slice_id: str) -> Iterator[tuple[int, int]]:
+    """The same of outputs that nobody had heard of any copy: one that lags behind repeats what others have said."""
+    said: list[tuple[int, int, Sequence[Derivation | None]]] = []
+    for to in reexecution.topology.downstream(slice_id):
+        deliveries = reexecution.deliveries.get(channel_name(slice_id, to), ())
+        said += ((one.at, one.record.incarnation, one.derivations) for one in deliveries)
+        for number, rerun in reexecution.reruns.get(to, {}).items():
+            begin = 0
+            for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
+                if record.upstream == slice_id:
+                    said.append((at, record.upstream_incarnation, rerun.took[begin:end]))
+                begin = end
+    known: set[Derivation | None] = {None}
+    for at, number, derivations in sorted(said, key=lambda one: one[0]):
+        if not known.issuperset(derivations):
+            known.update(derivations)
+            yield at, number
+
+
+def _takings(reexecution: Reexecution, slice_id: str, incarnation: int) -> Iterator[tuple[Taken, int]]:
+    """What an incarnation took, and when."""
+    for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
+        if isinstance(record, Taken) and record.incarnation == incarnation:
+            yield record, at
 
 
 def _gone(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int | None:
@@ -270,11 +303,7 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
     restored = {derivation for derivation in mine.lineage() if derivation not in own} if furthest else set()
     missing = {of: derivation for of, derivation in furthest.items() if derivation not in restored}
     at, begin = since, 0
-    books = zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True)
-    batches = [
-        (record, time) for record, time in books if isinstance(record, Taken) and record.incarnation == incarnation
-    ]
-    for (record, time), (end, _) in zip(batches, mine.batches, strict=False):
+    for (record, time), (end, _) in zip(_takings(reexecution, slice_id, incarnation), mine.batches, strict=False):
         if not missing:
             break
         for derivation in mine.took[begin:end]:

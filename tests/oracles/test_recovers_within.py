@@ -134,3 +134,23 @@ def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Number
     late = verdict(made, BACK - LOST)
     assert late.status is Status.VIOLATED
     assert [one.where for one in late.anomalies[0].sample] == ["op1-0"]
+
+
+def test_a_replica_that_lags_behind_has_not_taken_over_by_what_it_repeats() -> None:
+    """Nobody filters what comes twice. What goes on is what nobody had heard before."""
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 1, "a", 1, 1, 4)
+    made.take("op0", 2, "a", 1, 1, 1)
+    made.deliver("op0", 1, 1, 2, 3, 4)
+    made.at = LOST - 1
+    made.lose("op0", 1)
+    made.take("op0", 2, "a", 1, 2, 6)
+    made.deliver("op0", 2, 1, 2, 3)
+    made.at = BACK - 1
+    made.deliver("op0", 2, 4, 5, 6)
+    made.keep("op0", 2)
+    assert verdict(made, BACK - LOST).status is Status.HOLDS
+    assert verdict(made, BACK - LOST - 1).status is Status.VIOLATED
