@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from operator import itemgetter
 
 from ..harness.core.events import Event
@@ -17,7 +17,7 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.protocol.merging import Order
-from ..harness.recording.records import InSync
+from ..harness.recording.records import InSync, Taken
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -48,14 +48,19 @@ def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
 
 
 def _left_out(reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
-    """Which replica took inputs beside others of its slice, and was compared with none: it never said that it was in
-    sync, and could hold anything."""
+    """Which replica took inputs while another of its slice did, and was compared with none: it never said that it was
+    in sync, and could hold anything. One that is promoted takes them after the other."""
     known = {(one.slice_id, one.replica) for pair in compared for one in pair}
     for slice_id, reruns in reexecution.reruns.items():
-        at_work = {rerun.replica for rerun in reruns.values() if rerun.took}
-        for replica in sorted(at_work) if len(at_work) > 1 else ():
-            if (slice_id, replica) not in known:
-                said = f"{replica_name(slice_id, replica)} took inputs, and was never in sync with another replica"
+        spans: dict[int, list[int]] = {}
+        for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
+            if isinstance(record, Taken):
+                spans.setdefault(record.incarnation, []).append(at)
+        at_work = [(reruns[number], min(ats), max(ats)) for number, ats in spans.items() if number in reruns]
+        for (one, began, ended), (other, since, until) in permutations(at_work, 2):
+            beside = one.replica != other.replica and began <= until and since <= ended
+            if beside and (slice_id, one.replica) not in known:
+                said = f"{replica_name(slice_id, one.replica)} took inputs, and was never in sync with another replica"
                 return Reason(Why.NOTHING_TO_JUDGE, said)
     return None
 
