@@ -38,7 +38,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
     compared = [pair for pair in pairs if _in_common(*pair)]
-    unclear = _left_out(reexecution, compared) if compared else _nobody(pairs)
+    unclear = _left_out(case, reexecution, compared) if compared else _nobody(pairs)
     return decide(case, guarantee, tallies, f"{len(compared)} pairs of replicas agree", unclear=unclear)
 
 
@@ -47,14 +47,15 @@ def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
     return Reason(Why.NOTHING_TO_JUDGE, f"no two replicas of a slice {did}")
 
 
-def _left_out(reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
+def _left_out(case: Case, reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
     """Which replica took inputs while another of its slice did, and was compared with none: it never said that it was
-    in sync, and could hold anything. One that is promoted takes them after the other."""
+    in sync, and could hold anything. One that is promoted takes them after the other was lost."""
+    gone = losses(case.history)
     known = {(one.slice_id, one.replica) for pair in compared for one in pair}
     for slice_id, reruns in reexecution.reruns.items():
         spans: dict[int, list[int]] = {}
         for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
-            if isinstance(record, Taken):
+            if isinstance(record, Taken) and at < gone.get((slice_id, record.incarnation), at + 1):
                 spans.setdefault(record.incarnation, []).append(at)
         at_work = [(reruns[number], min(ats), max(ats)) for number, ats in spans.items() if number in reruns]
         for (one, began, ended), (other, since, until) in permutations(at_work, 2):
