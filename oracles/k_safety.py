@@ -20,7 +20,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     That is claimed for as long as every key group had one replica in sync at every moment: with any k machines gone,
     where each group is on k + 1. There is no recovery that it would have to wait for. A key group is what one final
     slice works on; the latency of an output is from when the input at its root was offered until it was first
-    delivered. UNKNOWN with a bound where the clock is virtual. (k-safety on Storm, sections 2 and 3.)
+    delivered. UNKNOWN with a bound where the clock is virtual, and where outputs come of ends of epochs, which are of
+    no one input. (k-safety on Storm, sections 2 and 3.)
     """
     collation = case.collation
     limit = guarantee.within
@@ -36,8 +37,17 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
         groups = case.analysis(latencies)
         slowest = max((group.slowest for group in groups), default=0)
         holds = f"{holds}; the slowest output took {slowest / 1e6:.3f} s"
-        return decide(case, guarantee, _late(groups, limit), holds, goes_on=True)
+        return decide(case, guarantee, _late(groups, limit), holds, unclear=_unmeasured(groups), goes_on=True)
     return unknown(guarantee, collation.observables, reason)
+
+
+def _unmeasured(groups: Sequence[GroupLatencies]) -> Reason | None:
+    """Why it is not known how long outputs took; None where it is of all."""
+    for group in groups:
+        if group.of_no_input:
+            said = f"{group.of_no_input:,} outputs of {group.name} come of ends of epochs, and of no one input"
+            return Reason(Why.UNSTATED, f"{said}: from when on they are late is not said")
+    return None
 
 
 def _late(groups: Sequence[GroupLatencies], limit: Duration) -> tuple[Tally, ...]:

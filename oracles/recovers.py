@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from ..harness.core.addresses import Address
 from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
@@ -15,7 +16,18 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
-from ..harness.recording.records import Changed, Decided, Offered, Record, Refused, Started, whose
+from ..harness.recording.records import (
+    Changed,
+    Decided,
+    InSync,
+    Offered,
+    Opened,
+    Record,
+    Refused,
+    Restored,
+    Started,
+    whose,
+)
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -26,10 +38,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     the other at the same batch, and no fault was in force in any of them. A *stall*: the run has not come to its end,
     no fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the
     claim states one); in the simulator, where waiting costs no time, the world had come to rest. With a bound also
-    *bound-exceeded*: after a fault had ended, and where it had ended an actor, after that was started again, the first
-    sign of work came later than that. UNKNOWN where it was still at work when it was given up, where a fault was in
-    force until then, where no fault struck, or the clock is virtual and a bound was stated. It says nothing of what
-    comes out, and no guarantee that does implies it.
+    *bound-exceeded*: after a fault had ended, the first sign of work came later than that; where it had ended a slice,
+    the first one of that slice, or of another replica of it, after it was started again. UNKNOWN where it was still at
+    work when it was given up, where a fault was in force until then, where no fault struck, or the clock is virtual and
+    a bound was stated. It says nothing of what comes out, and no guarantee that does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
@@ -76,9 +88,13 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
         if silent < stated.micros:
             why = f"it gave no sign of work for {silent / 1e6:.0f} s, and a stall takes {stated}"
             return (), Reason(Why.INCOMPLETE, f"{collation.incomplete}; {why}")
-    where = struck[-1].bite.actors[0] if struck[-1].bite.actors else struck[-1].bite.target
+    where = _where(struck[-1])
     at = () if given_up is None else (given_up.stamp.at,)
     return (tally(Anomaly.STALL, 1, [Evidence(collation.incomplete, where, at, last)]),), None
+
+
+def _where(struck: FaultStruck) -> str:
+    return struck.bite.actors[0] if struck.bite.actors else struck.bite.target
 
 
 def _at(failure: IncarnationFailed) -> str:
@@ -106,34 +122,55 @@ def _in_force(history: History) -> FaultStruck | None:
     return next(iter(found.values()), None)
 
 
-def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, FaultStruck]]:
-    """How long after each fault the first sign of work came, in microseconds."""
-    signs = sorted(
-        [
-            *(stamped.at for stamped in history.records if _is_sign(stamped.record)),
-            *(one.stamp.at for one in struck if one.address is not None),
-        ]
-    )
+def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, str, FaultStruck]]:
+    """How long after each fault the first sign of work came, in microseconds: of each actor that it ended, or else of
+    anybody."""
+    signs = _signs(history, struck)
     healed = {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
     placed = [entry for entry in history.timeline if isinstance(entry, Placed)]
     for one in struck:
         ended = healed.get((one.number, one.bite.target), one.stamp.at) if one.bite.lasting else one.stamp.at
-        first = next((at for at in signs if at > ended), None)
-        again = (e.stamp.at for e in placed if e.actor in one.bite.actors and e.stamp.at >= ended)
-        began = min(again, default=ended)
-        if first is not None:
-            yield first - (began if began <= first else ended), one
+        for actor in (one.bite.actors if one.bite.gone else ()) or (_ANYBODY,):
+            first = next((at for at in signs.get(slice_of(actor), signs[_ANYBODY]) if at > ended), None)
+            lost = one.bite.actors if actor is _ANYBODY else (actor,)
+            again = (e.stamp.at for e in placed if e.actor in lost and e.stamp.at >= ended)
+            began = min(again, default=ended)
+            if first is not None:
+                yield first - (began if began <= first else ended), actor or _where(one), one
+
+
+_ANYBODY = ""
+
+
+def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[int]]:
+    """When there were signs of work, by the slice whose they are, and of anybody. Who gives none in the whole run, as a
+    driver or a coordinator, is not among them."""
+    signs: dict[str, list[int]] = {_ANYBODY: []}
+    for stamped in history.records:
+        record = stamped.record
+        if _is_sign(record):
+            signs[_ANYBODY].append(stamped.at)
+            signs.setdefault(slice_of(whose(record)), []).append(stamped.at)
+            if isinstance(record, Opened):
+                # Who asks for a channel is at work, though there may be nothing for it to take.
+                signs.setdefault(record.downstream, []).append(stamped.at)
+    for one in struck:
+        if one.address is not None:
+            # Whoever has come so far was at work.
+            signs[_ANYBODY].append(one.stamp.at)
+            signs.get(Address.parse(one.address).actor, []).append(one.stamp.at)
+    return {who: sorted(times) for who, times in signs.items()}
 
 
 def _is_sign(record: Record) -> bool:
-    """Whether it is work of the subject's, not of its references, and more than that it was started."""
-    if isinstance(record, Offered | Refused | Started | Decided | Changed):
+    """Whether it is work of the subject's, not of its references, and more than that it was started, or says that it is
+    ready."""
+    if isinstance(record, Offered | Refused | Started | Restored | InSync | Decided | Changed):
         return False
     return slice_of(whose(record)) not in (*REFERENCES, BATCH_JOB)
 
 
-def _late(wait: int, struck: FaultStruck) -> Evidence:
-    where = struck.bite.actors[0] if struck.bite.actors else struck.bite.target
+def _late(wait: int, where: str, struck: FaultStruck) -> Evidence:
     return Evidence(f"the first sign of work came {wait / 1e6:.2f} s later", where, (struck.stamp.at,), struck.number)
 
 

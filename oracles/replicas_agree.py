@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from operator import itemgetter
 
 from ..harness.core.events import Event
 from ..harness.core.guarantees import REPLICAS_AGREE, Guarantee
 from ..harness.core.reasons import Reason, Why
-from ..harness.core.slice_names import channel_name
+from ..harness.core.slice_names import channel_name, replica_name
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.exactness import same_value
 from ..harness.judging.incarnations import losses
@@ -17,18 +17,18 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.protocol.merging import Order
-from ..harness.recording.records import InSync
+from ..harness.recording.records import InSync, Taken
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Replicas of a slice that were in sync at the same time agree, compared by their inputs and not by the clock.
 
     As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
-    end of each epoch; when all
-    that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
-    merge, the inputs of one are a prefix of the other's. A divergence is told by the first input after which it shows.
-    UNKNOWN where there was nothing to compare, or an output is one that nothing explains. (StreamMine3G, section 3.7.3;
-    Schneider 1990: state machines that start alike and take the same.)
+    end of each epoch; when all that they took is the same, they hold the same at the end. Where a slice has one input
+    channel, or a deterministic merge, the inputs of one are a prefix of the other's. A divergence is told by the first
+    input after which it shows. UNKNOWN where there was nothing to compare, where a replica that took inputs was never
+    in sync with another, and where an output is one that nothing explains. (StreamMine3G, section 3.7.3; Schneider
+    1990: state machines that start alike and take the same.)
     """
     reexecution = case.collation.reexecution
     if reexecution is None:
@@ -37,15 +37,33 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     pairs = list(_pairs(case, reexecution))
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
-    compared = sum(_in_common(one, other) > 0 for one, other in pairs)
-    return decide(
-        case, guarantee, tallies, f"{compared} pairs of replicas agree", unclear=None if compared else _nobody(pairs)
-    )
+    compared = [pair for pair in pairs if _in_common(*pair)]
+    unclear = _left_out(case, reexecution, compared) if compared else _nobody(pairs)
+    return decide(case, guarantee, tallies, f"{len(compared)} pairs of replicas agree", unclear=unclear)
 
 
 def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
     did = "took anything in common" if pairs else "were in sync at the same time"
     return Reason(Why.NOTHING_TO_JUDGE, f"no two replicas of a slice {did}")
+
+
+def _left_out(case: Case, reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
+    """Which replica took inputs while another of its slice did, and was compared with none: it never said that it was
+    in sync, and could hold anything. One that is promoted takes them after the other was lost."""
+    gone = losses(case.history)
+    known = {(one.slice_id, one.replica) for pair in compared for one in pair}
+    for slice_id, reruns in reexecution.reruns.items():
+        spans: dict[int, list[int]] = {}
+        for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
+            if isinstance(record, Taken) and at < gone.get((slice_id, record.incarnation), at + 1):
+                spans.setdefault(record.incarnation, []).append(at)
+        at_work = [(reruns[number], min(ats), max(ats)) for number, ats in spans.items() if number in reruns]
+        for (one, began, ended), (other, since, until) in permutations(at_work, 2):
+            beside = one.replica != other.replica and began <= until and since <= ended
+            if beside and (slice_id, one.replica) not in known:
+                said = f"{replica_name(slice_id, one.replica)} took inputs, and was never in sync with another replica"
+                return Reason(Why.NOTHING_TO_JUDGE, said)
+    return None
 
 
 def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:

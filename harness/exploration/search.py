@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Final
 
 from ..core.errors import InvalidScenario
@@ -52,7 +53,7 @@ class SearchBudget:
 
     def __post_init__(self) -> None:
         for name, amount in (("schedules", self.schedules), ("seconds", self.seconds)):
-            if amount is not None and amount <= 0:
+            if amount is not None and not 0 < amount < inf:
                 raise InvalidScenario(f"a search needs a positive number of {name}, not {amount}")
 
 

@@ -287,7 +287,8 @@ class CollatedSlices:
         if order_matters(self.reexecution) or not any(tally.count for tally in lost):
             return lost
         other = _InItsOrder(self._history, self.reexecution, self._expect, self.observables)
-        return other.lost_state, other.lost_output, self.forgotten
+        # What nobody told in the order of the run, that order does not show.
+        return other.lost_state, other.lost_output, self.forgotten, self.untold
 
     @lazily
     def _lacking(self) -> Sequence[Lacking]:

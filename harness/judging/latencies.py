@@ -19,6 +19,8 @@ class GroupLatencies:
     name: str
     latencies: Sequence[tuple[int, str]]
     """In microseconds, each with the input that it is of."""
+    of_no_input: int = 0
+    """Outputs that were made of no one input, as at the end of an epoch: how long they took is not known."""
 
     @property
     def slowest(self) -> int:
@@ -38,10 +40,15 @@ def latencies(case: Case) -> Sequence[GroupLatencies]:
     groups = []
     for channel, deliveries in reexecution.deliveries.items():
         first: dict[object, tuple[int, str]] = {}
+        of_no_input: set[object] = set()
         for output in (output for delivery in deliveries for output in delivery.outputs()):
             derivation = output.derivation
-            if derivation is not None and derivation not in first and derivation[:2] in offered:
-                source, seq = derivation[:2]
-                first[derivation] = output.at - offered[source, seq], f"input {source} #{seq:,}"
-        groups.append(GroupLatencies(channel.partition(">")[0], tuple(first.values())))
+            if derivation is None or derivation in first:
+                continue
+            if derivation[:2] not in offered:
+                of_no_input.add(derivation)
+                continue
+            source, seq = derivation[:2]
+            first[derivation] = output.at - offered[source, seq], f"input {source} #{seq:,}"
+        groups.append(GroupLatencies(channel.partition(">")[0], tuple(first.values()), len(of_no_input)))
     return groups

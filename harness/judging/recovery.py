@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..core.slice_names import slice_of
+from ..core.slice_names import channel_name, slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
 from .incarnations import in_time, losses
 
 if TYPE_CHECKING:
     from .oracle import Case
+    from .reexecution import Reexecution
+    from .reruns import Derivation
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,19 @@ class Recovery:
 
 def recoveries_of(case: Case) -> list[Recovery]:
     """An analysis."""
-    return recoveries(case.history)
+    return recoveries(case.history, case.collation.reexecution)
 
 
-def recoveries(history: History) -> list[Recovery]:
+def recoveries(history: History, reexecution: Reexecution | None = None) -> list[Recovery]:
     """Every recovery of a slice that a fault made necessary, in the order of the faults. What the loss of a coordinator
-    costs shows in the slices that it leads."""
+    costs shows in the slices that it leads. Where a subject was executed again, it is known what the numbers of another
+    incarnation upstream stand for, which may begin above all that were before."""
     lost, timeline = losses(history), in_time(history)
     leaders = {one.actor for one in history.each(Decided)}
     return [
-        _taken_over(history, timeline, struck, actor, peers) if peers else _recovery(history, timeline, struck, actor)
+        _taken_over(history, timeline, struck, actor, peers, reexecution)
+        if peers
+        else _recovery(history, timeline, struck, actor, reexecution)
         for struck in history.struck()
         if struck.bite.gone
         for actor in struck.bite.actors
@@ -77,7 +82,12 @@ def _peers(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str
 
 
 def _taken_over(
-    history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, peers: frozenset[int]
+    history: History,
+    timeline: Sequence[TimelineEntry],
+    struck: FaultStruck,
+    actor: str,
+    peers: frozenset[int],
+    reexecution: Reexecution | None,
 ) -> Recovery:
     slice_id, failed = slice_of(actor), struck.stamp.at
     promotions = (
@@ -89,7 +99,9 @@ def _taken_over(
         and stamped.at >= failed
     )
     promoted = min(promotions, key=lambda stamped: stamped.at, default=None)
-    heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in peers]
+    known = reexecution is not None and slice_id not in reexecution.doubtful
+    told = _heard_anew(reexecution, slice_id) if known and reexecution is not None else _heard(history, slice_id)
+    heard = [(at, number) for at, number in told if at >= failed and number in peers]
     if promoted is None:
         at, number = min(heard, default=(failed, min(peers)))
         return Recovery(struck.number, actor, number, 0, 0, 0, at - failed)
@@ -111,6 +123,32 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
             yield stamped.at, record.upstream_incarnation
         elif isinstance(record, Delivered) and record.channel.partition(">")[0] == slice_id:
             yield stamped.at, record.incarnation
+
+
+def _heard_anew(reexecution: Reexecution, slice_id: str) -> Iterator[tuple[int, int]]:
+    """The same of outputs that nobody had heard of any copy: one that lags behind repeats what others have said."""
+    said: list[tuple[int, int, Sequence[Derivation | None]]] = []
+    for to in reexecution.topology.downstream(slice_id):
+        deliveries = reexecution.deliveries.get(channel_name(slice_id, to), ())
+        said += ((one.at, one.record.incarnation, one.derivations) for one in deliveries)
+        for number, rerun in reexecution.reruns.get(to, {}).items():
+            begin = 0
+            for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
+                if record.upstream == slice_id:
+                    said.append((at, record.upstream_incarnation, rerun.took[begin:end]))
+                begin = end
+    known: set[Derivation | None] = {None}
+    for at, number, derivations in sorted(said, key=lambda one: one[0]):
+        if not known.issuperset(derivations):
+            known.update(derivations)
+            yield at, number
+
+
+def _takings(reexecution: Reexecution, slice_id: str, incarnation: int) -> Iterator[tuple[Taken, int]]:
+    """What an incarnation took, and when."""
+    for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
+        if isinstance(record, Taken) and record.incarnation == incarnation:
+            yield record, at
 
 
 def _gone(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int | None:
@@ -162,7 +200,13 @@ def _explained(timeline: Sequence[TimelineEntry], one: Placed, following: Placed
     )
 
 
-def _recovery(history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str) -> Recovery:
+def _recovery(
+    history: History,
+    timeline: Sequence[TimelineEntry],
+    struck: FaultStruck,
+    actor: str,
+    reexecution: Reexecution | None,
+) -> Recovery:
     failed = struck.stamp.at
     gone = _gone(timeline, struck)
     placed = None if gone is None else _successor(timeline, struck, actor, gone)
@@ -178,6 +222,9 @@ def _recovery(history: History, timeline: Sequence[TimelineEntry], struck: Fault
         None,
     )
     reached = None if started is None else when_caught_up(history, slice_of(actor), incarnation)
+    if reached is not None and reexecution is not None:
+        again = _when_made_good(reexecution, slice_of(actor), incarnation, reached)
+        reached = None if again is None else max(reached, again)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -235,3 +282,34 @@ def when_caught_up(history: History, slice_id: str, incarnation: int) -> int | N
             if all(now.get(upstream, 0) >= seq for upstream, seq in before.items()):
                 return at
     return None
+
+
+def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, since: int) -> int | None:
+    """When the new incarnation held, by what they were made of, the furthest inputs that those before it had taken: of
+    upstream incarnations that it did not hear, whose numbers say nothing beside those of their successors."""
+    reruns = reexecution.reruns.get(slice_id, {})
+    mine = reruns.get(incarnation)
+    if mine is None or slice_id in reexecution.doubtful or reexecution.topology.has_feedback:
+        return since
+    heard = set(reexecution.taken_of(mine))
+    furthest: dict[tuple[str, str], Derivation] = {}
+    for number, rerun in reruns.items():
+        for (up, sender), spans in reexecution.taken_of(rerun).items() if number < incarnation else ():
+            if (up, sender) not in heard and up not in reexecution.sources:
+                for derivation in (rerun.took[place] for begin, end in spans for place in range(begin, end)):
+                    of = up, derivation[0]
+                    furthest[of] = max(furthest.get(of, derivation), derivation)
+    own = set(mine.took)
+    restored = {derivation for derivation in mine.lineage() if derivation not in own} if furthest else set()
+    missing = {of: derivation for of, derivation in furthest.items() if derivation not in restored}
+    at, begin = since, 0
+    for (record, time), (end, _) in zip(_takings(reexecution, slice_id, incarnation), mine.batches, strict=False):
+        if not missing:
+            break
+        for derivation in mine.took[begin:end]:
+            due = missing.get((record.upstream, derivation[0]))
+            if due is not None and derivation >= due:
+                del missing[record.upstream, derivation[0]]
+                at = time
+        begin = end
+    return None if missing else at

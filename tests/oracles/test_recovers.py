@@ -220,3 +220,53 @@ def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
     claim = recovers(seconds(5))
     assert "virtual" in of_a_scheme(drained=True, claim=claim).reason
     assert of_a_scheme(drained=False, at_rest=True, claim=claim).status == "VIOLATED"
+
+
+BOUND = recovers(seconds(5))
+
+
+def back_after(late: int, *, opened: int | None = None, replicas: int = 1) -> Made:
+    """A slice is lost, and takes again after so long; the one before it works on all the while."""
+    made = Made(chain(Pass(), Pass()), replicas=replicas)
+    made.offer("a", 1, 2, 3)
+    made.start("a", 1)
+    made.start("op0", 1)
+    made.start("op1", 1)
+    if replicas > 1:
+        made.start("op1", 2, replica=1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.lose("op1", 1)
+    made.start("op1", 3)
+    made.take("op0", 1, "a", 1, 2, 3)
+    if replicas > 1:
+        made.take("op1", 2, "op0", 1, 1, 1)
+    began = made.at
+    if opened is not None:
+        made.at = began + opened
+        made.open("op0", 1, "op1", 3, 4)
+    made.at = began + late
+    made.take("op1", 3, "op0", 1, 1, 3)
+    made.deliver("op1", 3, 1, 2, 3)
+    made.keep("op0", 1)
+    for number in (2, 3) if replicas > 1 else (3,):
+        made.keep("op1", number)
+    return made
+
+
+def test_the_work_of_another_slice_does_not_show_that_the_one_that_was_lost_is_back() -> None:
+    found = back_after(6 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.BOUND_EXCEEDED])
+    (late,) = found.anomalies[0].sample
+    assert (late.where, late.what) == ("op1-0", "the first sign of work came 6.00 s later")
+    assert back_after(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def test_a_slice_that_has_asked_for_its_input_is_back_though_there_is_none_yet() -> None:
+    made = back_after(9 * SECOND, opened=SECOND)
+    assert made.verdict(BOUND, virtual_time=False).status == "HOLDS"
+    assert back_after(9 * SECOND, opened=6 * SECOND).verdict(BOUND, virtual_time=False).status == "VIOLATED"
+
+
+def test_another_replica_that_is_at_work_is_a_sign_of_its_slice() -> None:
+    assert back_after(9 * SECOND, replicas=2).verdict(BOUND, virtual_time=False).status == "HOLDS"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from handmade import Log, Made, chain
+from handmade import Log, Made, Pass, chain
+from streamproof.harness.core.events import NUMBERING_SPAN
 from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
+from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Bite, FaultStruck, Proof, Stamp
 
 LOST, BACK = 1_000_000, 3_500_000
@@ -104,3 +106,51 @@ def test_what_cannot_be_measured_is_unknown(guarantee: Guarantee, virtual: bool,
     found = crashed().verdict(guarantee, virtual_time=virtual)
     assert found.status is Status.UNKNOWN
     assert reason in found.reason
+
+
+@pytest.mark.parametrize("numbering", [Numbering.CONTINUED, Numbering.FRESH])
+def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Numbering) -> None:
+    """Both slices are lost. What the first makes again can have higher numbers than anything before."""
+    made = Made(chain(Pass(), Log()), numbering)
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.start("op1", 1)
+    made.take("op0", 1, "a", 1, 1, 4)
+    made.take("op1", 1, "op0", 1, 1, 4)
+    made.at = LOST - 2
+    made.lose("op1", 1)
+    made.lose("op0", 1)
+    first = NUMBERING_SPAN + 1 if numbering is Numbering.FRESH else 1
+    made.start("op0", 2, next_seq=first)
+    made.start("op1", 2, next_seq=first)
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.take("op1", 2, "op0", 2, first, first)
+    made.at = BACK - 1
+    made.take("op1", 2, "op0", 2, first + 1, first + 3)
+    made.take("op1", 2, "op0", 2, first + 4, first + 5)
+    made.keep("op0", 2)
+    made.keep("op1", 2)
+    assert verdict(made, BACK - LOST + 1).status is Status.HOLDS
+    late = verdict(made, BACK - LOST)
+    assert late.status is Status.VIOLATED
+    assert [one.where for one in late.anomalies[0].sample] == ["op1-0"]
+
+
+def test_a_replica_that_lags_behind_has_not_taken_over_by_what_it_repeats() -> None:
+    """Nobody filters what comes twice. What goes on is what nobody had heard before."""
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 1, "a", 1, 1, 4)
+    made.take("op0", 2, "a", 1, 1, 1)
+    made.deliver("op0", 1, 1, 2, 3, 4)
+    made.at = LOST - 1
+    made.lose("op0", 1)
+    made.take("op0", 2, "a", 1, 2, 6)
+    made.deliver("op0", 2, 1, 2, 3)
+    made.at = BACK - 1
+    made.deliver("op0", 2, 4, 5, 6)
+    made.keep("op0", 2)
+    assert verdict(made, BACK - LOST).status is Status.HOLDS
+    assert verdict(made, BACK - LOST - 1).status is Status.VIOLATED

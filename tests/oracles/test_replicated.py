@@ -49,7 +49,7 @@ def at_work(made: Made, offered: int = 6) -> Made:
         made.take("op0", number, "a", 1, 1, offered)
     made.deliver("op0", 1, 1, 2)
     made.deliver("op0", 2, 3, 4)
-    made.deliver("op0", 1, 5, 6)
+    made.deliver("op0", 1, *range(5, offered + 1))
     return made
 
 
@@ -442,6 +442,20 @@ def test_states_are_compared_once_the_run_has_come_to_its_end() -> None:
     timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
     given_up = History(history.records, [*timeline, Aborted(Stamp(made.at), "the time is up")])
     assert made.verdict(REPLICAS_AGREE, given_up).status is Status.UNKNOWN
+
+
+def test_a_replica_that_was_never_in_sync_may_hold_anything() -> None:
+    made = pair()
+    made.start("op0", 3, replica=2, in_sync=False)
+    at_work(made, 5)
+    assert made.verdict(REPLICAS_AGREE, both_kept(made).history()).status is Status.HOLDS, "it took nothing"
+    made.take("op0", 3, "a", 1, 2, 3)
+    made.take("op0", 1, "a", 1, 6, 6)
+    found = made.verdict(REPLICAS_AGREE)
+    said = "op0-0/2 took inputs, and was never in sync with another replica"
+    assert (found.status, found.reason) == (Status.UNKNOWN, said)
+    made.in_sync("op0", 3)
+    assert made.verdict(REPLICAS_AGREE).status is Status.VIOLATED
 
 
 # k-safety

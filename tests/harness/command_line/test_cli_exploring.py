@@ -278,6 +278,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore"], "name a scenario, or use --mutants"),
         (["explore", "nonsense"], "there is no scenario 'nonsense'"),
         (["explore", SOUND, "--seconds", "0"], "positive number of seconds"),
+        (["explore", SOUND, "--seconds", "nan"], "positive number of seconds"),
         (["explore", SOUND, "--schedules", "0"], "--schedules"),
         (["explore", SOUND, "--pairs", "--jobs", "1", "--own-sizes"], "at most 30 events, not 200"),
         (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),

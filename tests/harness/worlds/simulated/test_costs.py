@@ -17,7 +17,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.costs import Costs, described_costs
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
-from streamproof.harness.core.guarantees import recovers_within
+from streamproof.harness.core.guarantees import k_safety, recovers_within
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration, events, ms
 from streamproof.harness.core.schedule import Fault
@@ -33,11 +33,13 @@ from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.oracles import ORACLES
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.epoch_merge import epoch_merge
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.stateless import Forward
+from streamproof.scenarios.tumbling import tumbling_count
 from streamproof.scenarios.word_count import Count
-from streamproof.scenarios.workloads import numbered
+from streamproof.scenarios.workloads import numbered, words
 
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
 WORLD = SimulationOptions(nodes=1, link_delay=(200, 201), disk_delay=(500, 501))
@@ -308,3 +310,15 @@ def test_costs_come_back_from_a_record() -> None:
     assert described_costs(None) is None
     with pytest.raises(InvalidScenario, match="costs of the record"):
         described_costs({"per_event": 3})
+
+
+def test_how_late_outputs_of_ends_of_epochs_are_is_not_known() -> None:
+    costs = Costs({"count": ms(10)})
+    subject = epoch_merge(tumbling_count(epoch=8))
+    workload = words(vocabulary=6, events=32, batch=4)
+    scenario = Scenario(subject, workload, claims=[k_safety(ms(1)), k_safety()], costs=costs)
+    history = run(subject, workload, costs, world=replace(WORLD, nodes=2))
+    bounded, plain = judge_history(scenario, history, JUDGES, virtual_time=True).verdicts
+    assert bounded.status is Status.UNKNOWN
+    assert "come of ends of epochs, and of no one input" in bounded.reason
+    assert plain.status is Status.HOLDS
