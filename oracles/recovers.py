@@ -122,6 +122,10 @@ def _in_force(history: History) -> FaultStruck | None:
     return next(iter(found.values()), None)
 
 
+_ANYBODY = ""
+"""Whose signs of work count where a fault ended nobody."""
+
+
 def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, str, FaultStruck]]:
     """How long after each fault the first sign of work came, in microseconds: of each actor that it ended, or else of
     anybody."""
@@ -137,9 +141,6 @@ def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, s
             began = min(again, default=ended)
             if first is not None:
                 yield first - (began if began <= first else ended), actor or _where(one), one
-
-
-_ANYBODY = ""
 
 
 def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[int]]:

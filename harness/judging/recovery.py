@@ -99,8 +99,8 @@ def _taken_over(
         and stamped.at >= failed
     )
     promoted = min(promotions, key=lambda stamped: stamped.at, default=None)
-    known = reexecution is not None and slice_id not in reexecution.doubtful
-    told = _heard_anew(reexecution, slice_id) if known and reexecution is not None else _heard(history, slice_id)
+    known = None if reexecution is None or slice_id in reexecution.doubtful else reexecution
+    told = _heard(history, slice_id) if known is None else _heard_anew(known, slice_id)
     heard = [(at, number) for at, number in told if at >= failed and number in peers]
     if promoted is None:
         at, number = min(heard, default=(failed, min(peers)))
