@@ -28,8 +28,7 @@ import msgspec
 from psutil import virtual_memory
 
 from ..contracts.query import Query, RunFolders, label_of
-from ..contracts.subject import TASK_POINTS
-from ..core.addresses import DRIVER, TASK, Address, Point, Side
+from ..core.addresses import DRIVER, TASK, TASK_POINTS, Address, Point, Side
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..core.events import Event
 from ..core.signs import Signs

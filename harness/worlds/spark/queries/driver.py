@@ -32,7 +32,7 @@ from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import consumed, followed, noticed
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
-from ....judging.references import row_number
+from ....judging.outputs import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, KeptInTheJvm, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
