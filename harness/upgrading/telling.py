@@ -82,7 +82,7 @@ def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
         yield f"and more rows: {first.folder}"
     if first.outcome is UpgradeOutcome.REFUSED:
         if first.clean:
-            yield "nothing was written: every file is as it was"
+            yield "nothing was written: every file in its folders is as it was"
         else:
             shown = ", ".join(first.changed[:3])
             more = f" and {len(first.changed) - 3:,} more" if len(first.changed) > 3 else ""

@@ -332,7 +332,8 @@ class _Upgrade:
                     break
             try:
                 worker.store.restore(crashed.state)
-                went = go_on_in(worker, crashed.next_incarnation, self.contents)
+                before = self.settings.get(_which_before(way), {})
+                went = go_on_in(worker, crashed.next_incarnation, self.contents, before)
             except OwnFailure as error:
                 if not tried:
                     raise

@@ -232,7 +232,7 @@ def test_states_from_which_the_same_came_about_are_told_together_the_worst_first
     lines = outcome_lines(record(switched(CONTINUES), *refused, switched(WRONG, rows=("a twice",))))
 
     assert [(line.outcome, line.states) for line in lines] == [(WRONG, 1), (REFUSED, 3), (CONTINUES, 1)]
-    assert "nothing was written: every file is as it was" in lines[1].more
+    assert "nothing was written: every file in its folders is as it was" in lines[1].more
 
 
 def test_what_one_that_was_refused_has_left_and_what_the_old_version_makes_of_it_is_told() -> None:
