@@ -180,7 +180,7 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
         yield "nothing was committed by then: it began with the first batch"
     elif (found := _found_by_the_last(history, sides.since)) == committed:
         yield f"the version before it had committed nothing since it had gone on from batch {found} itself"
-    if (twice := _given_otherwise_before(history, sides.since)) is not None:
+    if (twice := _given_otherwise_before(history, sides)) is not None:
         yield (
             f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
             "has keeps those, and one that adds all that it is given has both"
@@ -200,10 +200,12 @@ def _found_by_the_last(history: History, since: int) -> int:
     return max((one.restored[1] for one in started if one.restored is not None), default=-1)
 
 
-def _given_otherwise_before(history: History, since: int) -> int | None:
+def _given_otherwise_before(history: History, sides: Sides) -> int | None:
     """The first batch that the version before has given to the harness's sink, and the one that went on with other
-    rows: it was under way at the change."""
-    given = deliveries(history, SINK)
+    rows: it was under way at the change. Of tables that are given whole, the last is all that counts."""
+    if OutputMode.COMPLETE in (sides.before.mode, sides.after.mode):
+        return None
+    given, since = deliveries(history, SINK), sides.since
     before = last_of_each(one for one in given if one.incarnation < since)
     after = last_of_each(one for one in given if one.incarnation >= since)
     return min(

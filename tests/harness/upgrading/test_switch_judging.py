@@ -360,6 +360,10 @@ def test_a_batch_that_was_under_way_and_is_given_with_other_rows_is_said() -> No
     other = judged(left, {1: {"y": 1}, 2: {"z": 1}}, alone=alone, before=LINES, after=LINES)
     same = judged({**left, 1: {"y": 1}}, {1: {"y": 1}, 2: {"z": 1}}, alone=alone, before=LINES, after=LINES)
 
+    whole = OutputShape(OutputMode.COMPLETE, ("word",))
+    replaced = judged({**OLD, 1: {"a": 7}}, REST, before=whole, after=whole)
+
+    assert (replaced.outcome, replaced.notes) == (UpgradeOutcome.CONTINUES, ())
     assert other.outcome is UpgradeOutcome.CONTINUES
     assert "batch 1 had been given to the sink before, with other rows" in other.notes[0]
     assert same.notes == ()
