@@ -123,8 +123,13 @@ def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[
 def note_watched(state: CampaignState, attempts: Sequence[Attempt]) -> None:
     """Those without failures were; and how often they passed lines of which no more is noted."""
     state.watched += attempts
-    if times := unannounced_of(attempts):
-        state.not_covered.append(AGAIN.format(times=times, most=TIMES))
+    state.not_covered += passed_too_often(attempts)
+
+
+def passed_too_often(attempts: Sequence[Attempt]) -> list[str]:
+    """That lines were, in one sentence at most."""
+    times = unannounced_of(attempts)
+    return [AGAIN.format(times=times, most=TIMES)] if times else []
 
 
 def note_one_task(state: CampaignState, attempt: Attempt) -> None:
@@ -146,29 +151,40 @@ def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:
 
 def note_data_sources(state: CampaignState, query: Query) -> None:
     """Where the agent is missing, Spark plans and commits a Python data source in workers that nobody follows."""
-    if classes := own_data_sources(query):
-        state.not_covered.insert(0, BESIDE.format(classes=", ".join(classes[:MOST_NAMED])))
+    state.not_covered[:0] = beside_data_sources(query)
+
+
+def beside_data_sources(query: Query) -> list[str]:
+    """The same, in one sentence at most."""
+    classes = own_data_sources(query)
+    return [BESIDE.format(classes=", ".join(classes[:MOST_NAMED]))] if classes else []
 
 
 def note_clock(state: CampaignState, query: Query) -> None:
     """No recovery waits for the next day."""
     if functions := functions_that_ask_the_time(query):
-        state.not_covered.append(BY_THE_CLOCK.format(functions=_some(functions, "more function")))
+        state.not_covered.append(BY_THE_CLOCK.format(functions=some_of(functions, "more function")))
 
 
 def note_numbers(state: CampaignState, query: Query) -> None:
     """What a crash state has not as a death leaves it, and nobody can give it."""
     if functions := functions_that_go_by_numbers(query):
-        state.not_covered.append(BY_NUMBERS.format(functions=_some(functions, "more function")))
+        state.not_covered.append(BY_NUMBERS.format(functions=some_of(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:
     """What a package does without Python is seen in the run's folders alone, and elsewhere in part."""
-    if packages := packages_in_c(query):
-        state.not_covered.insert(0, IN_C.format(packages=_some(packages, "more package")))
+    state.not_covered[:0] = code_in_c(query)
 
 
-def _some(names: Sequence[str], more: str) -> str:
+def code_in_c(query: Query) -> list[str]:
+    """The same, in one sentence at most."""
+    packages = packages_in_c(query)
+    return [IN_C.format(packages=some_of(packages, "more package"))] if packages else []
+
+
+def some_of(names: Sequence[str], more: str) -> str:
+    """The first few, and how many more."""
     rest = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {counted(rest, more)}" if rest > 0 else "")
 

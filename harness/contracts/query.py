@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -325,8 +325,11 @@ class Query:
 
     def batches(self, workload: Workload) -> list[list[Event]]:
         """Its input, batch by batch, the closing ones included."""
-        events = [event for batch in workload.batches(SOURCE) for event in batch]
-        batches = [events[i : i + self.batch_events] for i in range(0, len(events), self.batch_events)]
+        return self.in_batches([event for batch in workload.batches(SOURCE) for event in batch])
+
+    def in_batches(self, events: Sequence[Event]) -> list[list[Event]]:
+        """The same of these events."""
+        batches = [list(events[i : i + self.batch_events]) for i in range(0, len(events), self.batch_events)]
         last = events[-1]
         closing = (Event(SOURCE, last.seq + n, last.key, last.value, last.time + CLOSING_MS) for n in (1, 2))
         return [*batches, *([event] for event in closing)]
