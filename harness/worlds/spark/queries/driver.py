@@ -248,17 +248,20 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
 
 
 def look_into_stores(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
-    """Hand in two tables: of another run that has just begun, and then of this one, as it has left it."""
+    """Hand in a table of another run that has just begun; and where that could have been in the way of this one, in a
+    store, then a second: of this one, as it has left it."""
     query, beside = plan.query, run.beside
     for folder in beside.stored:
         folder.mkdir(exist_ok=True)
     try:
         _reset_stores(query, beside)
-        others = _table_of_none(spark, query, beside)
+        tables = [_table_of_none(spark, query, beside)]
     finally:
         for folder in beside.stored:
             shutil.rmtree(folder, ignore_errors=True)
-    for table in (others, _table_read(spark, query, run.aside)):
+    if query.stores:
+        tables.append(_table_read(spark, query, run.aside))
+    for table in tables:
         link.send(Kept(run.actor, plan.incarnation, table))
     link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
 

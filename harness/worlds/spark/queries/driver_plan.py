@@ -22,7 +22,8 @@ class RunKind(Enum):
     BATCH_JOB = "batch job"
     """Over the same input, for a second opinion."""
     STORES = "stores"
-    """Nothing of it: its stores are reset for another run, and read for both."""
+    """Nothing of it: another run is read that has just begun; and where there are stores, which are reset for that one,
+    this run, too."""
 
 
 @dataclass(frozen=True)
