@@ -167,8 +167,9 @@ def _reset_stores(query: Query, folders: RunFolders) -> None:
 def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[str, Any]:
     assert query.read is not None
     try:
-        with consumed():
+        with consumed() as read_by_spark:
             frame = query.read(spark, folders)
+            read_by_spark(lambda: _files_of(frame))
         schema = frame.schema
         check_schema(query, schema)
         rows = frame.collect()
@@ -177,6 +178,14 @@ def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[
     except Exception as error:
         raise InvalidOperator(f"query {query.name!r}: read failed: {shortened_error(error_text(error))}") from error
     return canonical_table(query, rows, schema)
+
+
+def _files_of(frame: DataFrame) -> list[str]:
+    """Those that Spark reads for a frame, as far as its plan says so. What is wrong with the plan, collecting says."""
+    try:
+        return frame.inputFiles()
+    except Exception:
+        return []
 
 
 def _batch_done(
