@@ -60,7 +60,8 @@ class QueryRun:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What a driver needs to know. It runs its runs one after the other in one session."""
+    """What a driver needs to know. It runs its runs one after the other in one JVM, each in a process and a session of its
+    own."""
 
     token: str
     harness: Endpoint
@@ -94,8 +95,8 @@ class PlanHead:
     stands_by: bool
     settings: Mapping[str, str]
     secrets: Mapping[str, str]
-    warehouse: Path
-    """Of the first run."""
+    warehouses: tuple[Path, ...]
+    """Of its runs."""
     working_folder: Path
     """Of the process that wrote the plan."""
 
@@ -114,7 +115,7 @@ def write_query_plan(path: Path, plan: QueryPlan) -> Path:
         plan.stands_by,
         dict(plan.query.settings),
         dict(plan.query.secrets),
-        plan.runs[0].folders.warehouse,
+        tuple(run.folders.warehouse for run in plan.runs),
         Path.cwd(),
     )
     what = f"the query {plan.query.name!r}"
