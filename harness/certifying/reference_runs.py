@@ -110,8 +110,8 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
 
 
 def _require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:
-    """That what is read is of the run: not what another one gives that has done nothing yet. And that runs are kept apart
-    in stores outside: another one that begins finds nothing there, and takes nothing away of what a run has left.
+    """That what is read is of the run: not what another one gives that has done nothing yet. And that runs are kept
+    apart in stores outside: another one that begins finds nothing there, and takes nothing away of what a run has left.
     Otherwise each sees what others do, and what comes of it says nothing. `before` is the last attempt that the
     recovery worker has made. Raises InvalidOperator."""
     looked = worker.live(STORES, STORES, before.incarnation + 1, watched=False, kind=RunKind.STORES)

@@ -146,8 +146,8 @@ def noticed() -> Iterator[None]:
 
 @contextmanager
 def consumed() -> Iterator[Callable[[Callable[[], Iterable[str]]], None]]:
-    """What a consumer reads within, where nobody holds it, is noted: it holds what the run has left. Gives what is to be
-    told how to ask for the files that Spark reads for it, which asks only where it is to be known.
+    """What a consumer reads within, where nobody holds it, is noted: it holds what the run has left. Gives what is to
+    be told how to ask for the files that Spark reads for it, which asks only where it is to be known.
 
     Raises OwnFailure.
     """

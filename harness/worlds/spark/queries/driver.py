@@ -418,9 +418,9 @@ def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
 
 
 def run_each(head: PlanHead, path: str) -> int:
-    """Bring up a session, and leave it to one process after the other, each of which runs one of the runs: a connection,
-    or whatever else the user's code keeps in memory, is that of one run. Returns when one has failed, or all have
-    ended."""
+    """Bring up a session, and leave it to one process after the other, each of which runs one of the runs: a
+    connection, or whatever else the user's code keeps in memory, is that of one run. Returns when one has failed, or
+    all have ended."""
     spark = _session(head)
     status = 0
     for number in range(len(head.actors)):

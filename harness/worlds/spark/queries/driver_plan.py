@@ -60,8 +60,8 @@ class QueryRun:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What a driver needs to know. It runs its runs one after the other in one JVM, each in a process and a session of its
-    own."""
+    """What a driver needs to know. It runs its runs one after the other in one JVM, each in a process and a session of
+    its own."""
 
     token: str
     harness: Endpoint

@@ -100,9 +100,7 @@ def test_a_process_of_one_run_says_that_it_begins_and_has_the_warehouse_of_that(
     assert warehouses == [run_of(tmp_path, actor).folders.warehouse]
 
 
-def test_a_driver_of_one_run_runs_it_itself(
-    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_driver_of_one_run_runs_it_itself(session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(driver, "_run", lambda head, file: len(head.actors))
     assert driver.main(str(plan_of(tmp_path, "driver"))) == 1
     assert session.stopped == 0
