@@ -39,8 +39,8 @@ NOT_APART: Final = (
     "more than what is in them"
 )
 NOTHING_OF_THE_RUN: Final = (
-    "query {query!r}: its read gives the same {rows} for a run that has done nothing yet, so that no crash could show "
-    "in them. Let it read what the run itself has left, in the folders that it is given (folders.sink)"
+    "query {query!r}: its read gives the same {rows} for a run that has done nothing yet, so that nothing that is lost "
+    "could show in them. Let it read what the run itself has left, in the folders that it is given (folders.sink)"
 )
 STORES: Final = "stores"
 """The actor of an attempt that looks into them, and at a run that has done nothing."""
