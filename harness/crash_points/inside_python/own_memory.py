@@ -9,7 +9,7 @@ from collections.abc import Iterator, MutableMapping, MutableSequence, MutableSe
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from .names import name_in
+from .names import module_of_code, name_in
 from .own_lines import codes_in, own_functions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _remembering(function: FunctionType) -> Iterator[str]:
         remembers = _stores(code, frozenset(outer)) or any(hasattr(one, _OF_A_CACHE) for one in held)
         if remembers or (_changes(code) and any(isinstance(one, _CONTAINERS) for one in held)):
             # A comprehension is part of its function.
-            yield name_in(function.__module__ or "?", function.__code__ if code.co_name.startswith("<") else code)
+            yield name_in(module_of_code(function), function.__code__ if code.co_name.startswith("<") else code)
 
 
 def _stores(code: CodeType, outer: frozenset[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from streamproof.harness.contracts.query import Query, RunFolders
+from streamproof.harness.contracts.query_parts import as_it_comes
 from streamproof.harness.worlds.spark.queries import driver
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
 
@@ -35,7 +36,7 @@ def run_of(folder: Path, actor: str) -> QueryRun:
 
 def plan_of(folder: Path, *actors: str) -> Path:
     runs = tuple(run_of(folder, actor) for actor in actors)
-    plan = QueryPlan("token", ("127.0.0.1", 1), "references", 1, Query(len, "q"), (), runs)
+    plan = QueryPlan("token", ("127.0.0.1", 1), "references", 1, Query(as_it_comes, "q"), (), runs)
     return write_query_plan(folder / "plan.pickle", plan)
 
 
