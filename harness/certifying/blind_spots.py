@@ -12,6 +12,7 @@ from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 from ..crash_points.inside_python.own_lines import own_data_sources
+from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.watching import TIMES
@@ -57,6 +58,12 @@ BY_NUMBERS = (
     "What goes by the number of a file (`st_ino`), or by one that Spark counts (stages, tasks), in crash states: "
     "{functions} may. Files that were put back have other numbers, and a session in which one attempt follows the "
     "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
+)
+BY_MEMORY = (
+    "A query that fails and is started again in a driver that lives on, and a task that is tried again in a Python "
+    "worker that does: {functions} may keep in the memory of their process what they go by, and what dies here is the "
+    "process. Whoever remembers a batch, or a row, that has failed since passes over it: keep with the rows what says "
+    "that they are there."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -170,6 +177,12 @@ def note_numbers(state: CampaignState, query: Query) -> None:
     """What a crash state has not as a death leaves it, and nobody can give it."""
     if functions := functions_that_go_by_numbers(query):
         state.not_covered.append(BY_NUMBERS.format(functions=some_of(functions, "more function")))
+
+
+def note_memory(state: CampaignState, query: Query) -> None:
+    """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
+    if functions := functions_that_remember(query):
+        state.not_covered.append(BY_MEMORY.format(functions=_some(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:
