@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from .faults.store_loss import store_loss
     from .harness.certifying.budget import Budget
     from .harness.certifying.planning import CrashPlan, every_crash_point
+    from .harness.contracts.claims import Claim
     from .harness.contracts.query import Query, RunFolders, Store
     from .harness.contracts.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.contracts.scenario import Scenario
-    from .harness.contracts.subject import Claim
     from .harness.core.costs import Costs
     from .harness.core.errors import StreamproofError
     from .harness.core.events import Event, Output
@@ -261,7 +261,7 @@ _NAMES = {
     "harness.contracts.scenario": "Scenario",
     "harness.core.schedule": "batch checkpoint recovery",
     "reference_impls.mechanisms.merges": "ByTime RoundRobin",
-    "harness.contracts.subject": "Claim",
+    "harness.contracts.claims": "Claim",
     "harness.core.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
     "reference_impls.approximate": "approximate",

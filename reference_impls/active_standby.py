@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import precise_recovery, rollback_recovery
 from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.core.topology import Role, Topology

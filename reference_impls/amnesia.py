@@ -7,7 +7,8 @@ ones.
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import amnesia_recovery as amnesia_guarantee
 from ..harness.core.topology import Role, Topology
 from ..harness.judging.exercised import Activity

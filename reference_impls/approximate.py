@@ -34,7 +34,8 @@ from dataclasses import replace
 from enum import StrEnum
 from math import inf
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.guarantees import Guarantee, bounded_error
 from ..harness.core.operators import measures_divergence

@@ -14,7 +14,8 @@ silence and the end of a channel close epochs; the first epoch begins below 0, s
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import precise_recovery, rollback_recovery
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Duration, events, seconds

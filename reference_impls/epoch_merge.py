@@ -12,7 +12,8 @@ each channel and epoch; silence and the end of a channel close epochs; the first
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import precise_recovery
 from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.core.topology import Role, Topology

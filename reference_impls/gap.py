@@ -7,7 +7,8 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import gap_recovery
 from ..harness.core.quantities import Events, events
 from ..harness.core.topology import Role, Topology

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.events import Value
 from ..harness.core.guarantees import gap_recovery

@@ -28,7 +28,8 @@ Where this departs from the paper:
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import exactly_once_output, k_safety
 from ..harness.core.quantities import Events, events
 from ..harness.core.topology import Role, Topology

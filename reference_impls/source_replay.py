@@ -18,7 +18,8 @@ acker).
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import at_least_once
 from ..harness.core.quantities import Duration, seconds
 from ..harness.core.topology import Role, Topology

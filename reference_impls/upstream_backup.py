@@ -13,7 +13,8 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
-from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.contracts.claims import Claim
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from ..harness.core.quantities import Duration, Events, events
 from ..harness.core.slice_names import operator_of

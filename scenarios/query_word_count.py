@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..harness.contracts.claims import Claim
 from ..harness.contracts.query import Query
-from ..harness.contracts.subject import Claim
 from ..harness.core.guarantees import exactly_once, rollback_recovery
 from ..harness.judging.shapes import OutputMode
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from streamproof.harness.contracts.subject import Claim, SchemeSubject
+from streamproof.harness.contracts.claims import Claim
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import precise_recovery
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.topology import Role, Topology

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pg8000.native
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
+from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.query import Query, Read, RunFolders, Store
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
-from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import exactly_once
 
 if TYPE_CHECKING:

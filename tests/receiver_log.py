@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from streamproof.harness.contracts.subject import Claim, SchemeSubject
+from streamproof.harness.contracts.claims import Claim
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.guarantees import precise_recovery
 from streamproof.harness.core.quantities import Events, events

@@ -22,8 +22,7 @@ from python_text import require_expected_text
 from streamproof.harness.certifying.subjects import QueryShape, load_subject, load_workload
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.contracts.subject import QUERY_POINTS
-from streamproof.harness.core.addresses import FINE_POINTS, Point
+from streamproof.harness.core.addresses import FINE_POINTS, QUERY_POINTS, Point
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly
 from streamproof.harness.recording.records import Record

@@ -120,6 +120,7 @@ def test_is_right_where_all_states_came_to_what_is_expected_and_the_old_version_
     [
         (of(switched(CONTINUES)), "continues"),
         (of(switched(CONTINUES), switched(CONTINUES)), "continues (2 states)"),
+        (of(switched(CONTINUES), switched(CONTINUES, early=True)), "continues"),
         (of(switched(WRONG, aside=FINE)), "**silently wrong**, and must be continues"),
         (
             of(switched(REFUSED, why=SPARK_SAYS), expected=REFUSED),

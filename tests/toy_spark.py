@@ -197,9 +197,12 @@ class ToyAttempt:
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
 
     def look_into_stores(self) -> None:
-        """What another run finds that begins, and then what is left of this one's."""
+        """What another run finds that begins, and then, of stores, what is left of this one's."""
         shares, empties = self.does is Does.SHARES_ITS_TABLE, self.does is Does.EMPTIES_FOR_OTHERS
-        for rows in (self._table() if shares else {}, {} if empties else self._table()):
+        tables = [self._table() if shares else {}]
+        if self.query.stores:
+            tables.append({} if empties else self._table())
+        for rows in tables:
             self.say(Kept(self.actor, self.incarnation, rows))
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
 

@@ -12,6 +12,7 @@ from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 from ..crash_points.inside_python.own_lines import own_data_sources
+from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.watching import TIMES
@@ -57,6 +58,12 @@ BY_NUMBERS = (
     "What goes by the number of a file (`st_ino`), or by one that Spark counts (stages, tasks), in crash states: "
     "{functions} may. Files that were put back have other numbers, and a session in which one attempt follows the "
     "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
+)
+BY_MEMORY = (
+    "A query that fails and is started again in a driver that lives on, and a task that is tried again in a Python "
+    "worker that does: {functions} may keep in the memory of their process what they go by, and what dies here is the "
+    "process. Whoever remembers a batch, or a row, that has failed since passes over it: keep with the rows what says "
+    "that they are there."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -123,8 +130,13 @@ def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[
 def note_watched(state: CampaignState, attempts: Sequence[Attempt]) -> None:
     """Those without failures were; and how often they passed lines of which no more is noted."""
     state.watched += attempts
-    if times := unannounced_of(attempts):
-        state.not_covered.append(AGAIN.format(times=times, most=TIMES))
+    state.not_covered += passed_too_often(attempts)
+
+
+def passed_too_often(attempts: Sequence[Attempt]) -> list[str]:
+    """That lines were, in one sentence at most."""
+    times = unannounced_of(attempts)
+    return [AGAIN.format(times=times, most=TIMES)] if times else []
 
 
 def note_one_task(state: CampaignState, attempt: Attempt) -> None:
@@ -146,29 +158,46 @@ def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:
 
 def note_data_sources(state: CampaignState, query: Query) -> None:
     """Where the agent is missing, Spark plans and commits a Python data source in workers that nobody follows."""
-    if classes := own_data_sources(query):
-        state.not_covered.insert(0, BESIDE.format(classes=", ".join(classes[:MOST_NAMED])))
+    state.not_covered[:0] = beside_data_sources(query)
+
+
+def beside_data_sources(query: Query) -> list[str]:
+    """The same, in one sentence at most."""
+    classes = own_data_sources(query)
+    return [BESIDE.format(classes=", ".join(classes[:MOST_NAMED]))] if classes else []
 
 
 def note_clock(state: CampaignState, query: Query) -> None:
     """No recovery waits for the next day."""
     if functions := functions_that_ask_the_time(query):
-        state.not_covered.append(BY_THE_CLOCK.format(functions=_some(functions, "more function")))
+        state.not_covered.append(BY_THE_CLOCK.format(functions=some_of(functions, "more function")))
 
 
 def note_numbers(state: CampaignState, query: Query) -> None:
     """What a crash state has not as a death leaves it, and nobody can give it."""
     if functions := functions_that_go_by_numbers(query):
-        state.not_covered.append(BY_NUMBERS.format(functions=_some(functions, "more function")))
+        state.not_covered.append(BY_NUMBERS.format(functions=some_of(functions, "more function")))
+
+
+def note_memory(state: CampaignState, query: Query) -> None:
+    """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
+    if functions := functions_that_remember(query):
+        state.not_covered.append(BY_MEMORY.format(functions=_some(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:
     """What a package does without Python is seen in the run's folders alone, and elsewhere in part."""
-    if packages := packages_in_c(query):
-        state.not_covered.insert(0, IN_C.format(packages=_some(packages, "more package")))
+    state.not_covered[:0] = code_in_c(query)
 
 
-def _some(names: Sequence[str], more: str) -> str:
+def code_in_c(query: Query) -> list[str]:
+    """The same, in one sentence at most."""
+    packages = packages_in_c(query)
+    return [IN_C.format(packages=some_of(packages, "more package"))] if packages else []
+
+
+def some_of(names: Sequence[str], more: str) -> str:
+    """The first few, and how many more."""
     rest = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {counted(rest, more)}" if rest > 0 else "")
 

@@ -61,6 +61,7 @@ from .blind_spots import (
     note_clock,
     note_code_in_c,
     note_data_sources,
+    note_memory,
     note_messages,
     note_numbers,
     note_one_task,
@@ -393,6 +394,7 @@ class _Campaign:
                 note_clock(state, query)
                 note_code_in_c(state, query)
                 note_numbers(state, query)
+                note_memory(state, query)
                 note_one_task(state, attempts[0])
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)

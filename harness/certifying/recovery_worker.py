@@ -28,8 +28,7 @@ import msgspec
 from psutil import virtual_memory
 
 from ..contracts.query import Query, RunFolders, label_of
-from ..contracts.subject import TASK_POINTS
-from ..core.addresses import DRIVER, TASK, Address, Point, Side
+from ..core.addresses import DRIVER, TASK, TASK_POINTS, Address, Point, Side
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..core.events import Event
 from ..core.signs import Signs
@@ -68,7 +67,7 @@ from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers, works_for_driver
-from .seen_outside import connected_elsewhere, linked_elsewhere, of_any_run, written_elsewhere
+from .seen_outside import connected_elsewhere, is_of_spark_itself, linked_elsewhere, of_any_run, written_elsewhere
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, Warm, WarmPlan
 
@@ -666,7 +665,7 @@ class RecoveryWorker:
             return
         if not said.elsewhere:
             attempt.noted.append(of_any_run(read_noted(said.content), self.folders.label))
-        elif said.elsewhere not in self._elsewhere:
+        elif said.elsewhere not in self._elsewhere and not is_of_spark_itself(said.elsewhere, self._processes.scratch):
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
             attempt.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))

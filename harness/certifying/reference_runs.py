@@ -38,8 +38,12 @@ NOT_APART: Final = (
     "own there: name them after folders.label, let reset make those as new and touch no others, and let read give no "
     "more than what is in them"
 )
+NOTHING_OF_THE_RUN: Final = (
+    "query {query!r}: its read gives the same {rows} for a run that has done nothing yet, so that nothing that is lost "
+    "could show in them. Let it read what the run itself has left, in the folders that it is given (folders.sink)"
+)
 STORES: Final = "stores"
-"""The actor of an attempt that looks into them."""
+"""The actor of an attempt that looks into them, and at a run that has done nothing."""
 MOST_NAMED: Final = 5
 """Of such effects, so many are said."""
 ATTEMPT_SECONDS = 120.0
@@ -100,19 +104,26 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         worker.call_by(names)
     if query.read is None and query.source is None:
         attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, kind=RunKind.BATCH_JOB))
-    if query.read is not None and query.stores:
+    if query.read is not None:
         _require_apart(query, workers[0], attempts[-1 if len(workers) == 1 else 0])
     return attempts
 
 
 def _require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:
-    """That runs are kept apart in stores outside: another one that begins finds nothing there, and takes nothing away
-    of what a run has left. Otherwise each sees what others do, and what comes of it says nothing. `before` is the last
-    attempt that the recovery worker has made. Raises InvalidOperator."""
+    """That what is read is of the run: not what another one gives that has done nothing yet. And that runs are kept
+    apart in stores outside: another one that begins finds nothing there, and takes nothing away of what a run has left.
+    Otherwise each sees what others do, and what comes of it says nothing. `before` is the last attempt that the
+    recovery worker has made. Raises InvalidOperator."""
     looked = worker.live(STORES, STORES, before.incarnation + 1, watched=False, kind=RunKind.STORES)
+    (left,) = _tables(before)
+    if not query.stores:
+        # Of what is not there yet, a consumer need not come to an end.
+        if left and looked.failure is None and _tables(looked) == [left]:
+            rows = counted(len(left), "row")
+            raise InvalidOperator(NOTHING_OF_THE_RUN.format(query=query.name, rows=rows))
+        return
     if looked.failure is not None:
         raise looked.failure
-    (left,) = _tables(before)
     others, now = _tables(looked)
     if others:
         what = f"{counted(len(others), 'row')} could be read right after a reset for a run of its own"

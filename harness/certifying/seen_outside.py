@@ -84,6 +84,16 @@ def written_elsewhere(path: str) -> Noted:
     return Noted((OutsideEffect("file", shortened(target)[:LONGEST], IN_SPARK),))
 
 
+def is_of_spark_itself(path: str, scratch: Path) -> bool:
+    """Whether Spark writes it in a folder that it has made for a session of its own, below those of the nodes, and
+    takes away with that: there a state store on RocksDB puts what it loads from a checkpoint. Nobody finds it again."""
+    inside = path.removeprefix("file:").removeprefix(f"{scratch.resolve()}{os.sep}")
+    return _OF_SPARK.match(inside) is not None
+
+
+_OF_SPARK: Final = re.compile(r"[^/]+/(?:spark|blockmgr)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/")
+
+
 def connected_elsewhere(peer: str) -> Noted:
     """Of a connection that Spark's JVM has, to `host:port`."""
     return Noted((OutsideEffect("connection", peer, IN_SPARK),))

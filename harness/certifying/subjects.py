@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from ..contracts.claims import Claim
 from ..contracts.query import Query
 from ..contracts.registry import Certifiable, Registry, certifiable_in, load_object
-from ..contracts.subject import Claim
 from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, StreamproofError, UnknownName
 from ..core.guarantees import Guarantee

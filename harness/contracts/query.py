@@ -12,30 +12,29 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.addresses import TASK, Point
+from ..core.addresses import DRIVER, QUERY_POINTS, TASK, Point
 from ..core.errors import InvalidScenario
 from ..core.events import Event
 from ..core.guarantees import Guarantee
 from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import own_hook
-from ..crash_points.outside.protocols import BYTES, PROTOCOLS
-from ..crash_points.outside.relay import RelayedStore
 from ..install.spark_choice import check_spark_name
-from ..judging.collation import Collation
-from ..judging.references import DRIVER, collate_references
 from ..judging.shapes import OutputMode, OutputShape
-from ..recording.history import History
-from .subject import QUERY_POINTS, Claim
+from .claims import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from ..crash_points.outside.relay import RelayedStore
+    from ..judging.collation import Collation
+    from ..recording.history import History
 
 KIND = "structured-streaming-query"
 SOURCE = "source"
@@ -105,8 +104,8 @@ class Store:
     def __post_init__(self) -> None:
         if not isinstance(self.address, str) or not isinstance(self.protocol, str):
             raise InvalidScenario(f"store {self.name!r}: address={self.address!r} and protocol must be texts")
-        if self.protocol and self.protocol not in PROTOCOLS:
-            raise InvalidScenario(f"store {self.name!r}: protocol={self.protocol!r}; there are: {', '.join(PROTOCOLS)}")
+        if self.protocol:
+            _check_protocol(self.name, self.protocol)
         if self.protocol and not self.address:
             raise InvalidScenario(
                 f"store {self.name!r}: protocol={self.protocol!r} without an address, as in address='127.0.0.1:5432'"
@@ -121,8 +120,19 @@ class Store:
     @property
     def relayed(self) -> RelayedStore:
         """As the relay knows it. It needs an address."""
+        # Not above, as in `Query.collate`: no driver relays.
+        from ..crash_points.outside.protocols import BYTES, PROTOCOLS
+        from ..crash_points.outside.relay import RelayedStore
+
         host, _, port = self.address.rpartition(":")
         return RelayedStore(self.name, (host, int(port)), PROTOCOLS[self.protocol or BYTES])
+
+
+def _check_protocol(store: str, protocol: str) -> None:
+    from ..crash_points.outside.protocols import PROTOCOLS
+
+    if protocol not in PROTOCOLS:
+        raise InvalidScenario(f"store {store!r}: protocol={protocol!r}; there are: {', '.join(PROTOCOLS)}")
 
 
 Write = Callable[["DataFrame", RunFolders], "DataStreamWriter | StreamingQuery"]
@@ -315,8 +325,11 @@ class Query:
 
     def batches(self, workload: Workload) -> list[list[Event]]:
         """Its input, batch by batch, the closing ones included."""
-        events = [event for batch in workload.batches(SOURCE) for event in batch]
-        batches = [events[i : i + self.batch_events] for i in range(0, len(events), self.batch_events)]
+        return self.in_batches([event for batch in workload.batches(SOURCE) for event in batch])
+
+    def in_batches(self, events: Sequence[Event]) -> list[list[Event]]:
+        """The same of these events."""
+        batches = [list(events[i : i + self.batch_events]) for i in range(0, len(events), self.batch_events)]
         last = events[-1]
         closing = (Event(SOURCE, last.seq + n, last.key, last.value, last.time + CLOSING_MS) for n in (1, 2))
         return [*batches, *([event] for event in closing)]
@@ -344,6 +357,9 @@ class Query:
         }
 
     def collate(self, history: History) -> Collation:
+        # Not above: each life of a driver imports this, and none of them judges.
+        from ..judging.references import collate_references
+
         return collate_references(history, self.shape)
 
     def collate_anew(self, history: History) -> Collation:

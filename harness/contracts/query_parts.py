@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..core.errors import InvalidScenario
 from ..judging.shapes import OutputMode
+from .claims import Claim
 from .query import Query, Read, RunFolders, Store
-from .subject import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -30,11 +30,12 @@ from ..core.topology import Topology
 from ..core.verdicts import Anomaly
 from ..core.workload import Workload
 from ..judging.oracle import Oracle
+from .claims import Claim
 from .injection import FaultKind
 from .query import Query
 from .scaling import BATCHES, scaled
 from .scenario import Scenario
-from .subject import Claim, SchemeSubject
+from .subject import SchemeSubject
 
 GROUP = "streamproof"
 MUTANT = "mutant:"

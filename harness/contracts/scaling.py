@@ -15,8 +15,9 @@ from ..core.quantities import Events
 from ..core.topology import Role
 from ..core.wording import counted
 from ..protocol.spec import Setup
+from .claims import Claim
 from .scenario import Scenario
-from .subject import Claim, SchemeSubject
+from .subject import SchemeSubject
 
 EVENTS: Final = 30
 """What a search feeds unless told otherwise."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from ..core.addresses import FINE_POINTS, Point
+from ..core.addresses import QUERY_POINTS, Point
 from ..core.errors import InvalidScenario, InvalidTopology, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
@@ -26,7 +26,6 @@ from ..judging.collated_slices import CollatedSlices
 from ..judging.collation import Collation
 from ..judging.exercised import Activity, Exercised, SubjectShape, exercised
 from ..judging.reexecutor import Reexecutor
-from ..judging.tolerance import Tolerance
 from ..protocol.coordinator import Coordinator, CoordinatorSpec
 from ..protocol.machine import Slice
 from ..protocol.manager import ActiveReplicas, Manager, NodeJoined
@@ -36,23 +35,7 @@ from ..protocol.placement import Placement
 from ..protocol.spec import Setup, SliceSpec
 from ..protocol.stores import CheckpointStore
 from ..recording.history import History
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a subject promises, and under which conditions (the table in the scheme's docstring says why)."""
-
-    guarantee: Guarantee
-    tolerates: Tolerance = Tolerance.ANY
-    """How many failures at once it holds for."""
-    needs: str = ""
-    """What else has to be as the scheme assumes it, in words."""
-    rests_on: tuple[Activity, ...] | None = None
-    """What has to have been at work for the claim to be tried at all; None: whatever is switched on."""
-
-    def __post_init__(self) -> None:
-        proper(self.guarantee, Guarantee, "what is claimed", "a Guarantee, as exactly_once() makes one")
-        proper(self.tolerates, Tolerance, "what a claim tolerates", "a Tolerance")
+from .claims import Claim
 
 
 class Subject(Protocol):
@@ -132,27 +115,6 @@ class Deployment(Protocol):
 
 _INTERVAL = 100
 """Of a scheme that has none of its own."""
-TASK_POINTS = frozenset({Point.SOURCE_READ, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.STATE_COMMIT, Point.TASK_END})
-"""Those of a query that its tasks pass."""
-QUERY_POINTS = (
-    TASK_POINTS
-    | FINE_POINTS
-    | {
-        Point.SOURCE_LATEST,
-        Point.SOURCE_COMMIT,
-        Point.SOURCE_PARTITIONS,
-        Point.SINK_WRITE,
-        Point.OFFSET_LOG,
-        Point.COMMIT_LOG,
-        Point.ADD_BATCH,
-        Point.STREAM_COMMIT,
-        Point.SINK_LOG,
-        Point.SOURCE_LOG,
-        Point.JOB_COMMIT,
-        Point.CLEANUP,
-        Point.RENAME,
-    }
-)
 CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
 SLICE_POINTS = frozenset(Point) - QUERY_POINTS
 

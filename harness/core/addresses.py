@@ -108,6 +108,29 @@ FINE_POINTS: Final = frozenset({Point.USER, Point.LINE, Point.FILE, Point.MESSAG
 """What lies between the steps that Spark takes. A batch passes many of each, which their names tell apart: that is what
 follows the batch in their keys. Driver and tasks pass them."""
 
+TASK_POINTS: Final = frozenset(
+    {Point.SOURCE_READ, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.STATE_COMMIT, Point.TASK_END}
+)
+"""Those of a query that its tasks pass."""
+QUERY_POINTS: Final = (
+    TASK_POINTS
+    | FINE_POINTS
+    | {
+        Point.SOURCE_LATEST,
+        Point.SOURCE_COMMIT,
+        Point.SOURCE_PARTITIONS,
+        Point.SINK_WRITE,
+        Point.OFFSET_LOG,
+        Point.COMMIT_LOG,
+        Point.ADD_BATCH,
+        Point.STREAM_COMMIT,
+        Point.SINK_LOG,
+        Point.SOURCE_LOG,
+        Point.JOB_COMMIT,
+        Point.CLEANUP,
+        Point.RENAME,
+    }
+)
 COMMITS_OF_TASKS: Final = frozenset({Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT})
 """Where a task leaves something to others. After the batch, their keys have its partition, which is the same in each
 batch."""

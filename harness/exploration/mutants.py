@@ -16,7 +16,7 @@ from ..core.schedule import Schedule
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, resized
 from .memory import look_seldom, seldom_looked_at
-from .on_cores import leave_with_search, over_processes
+from .on_cores import can_fork, leave_with_search, over_processes
 from .plans import EverySingle, RandomSchedules, SearchPlan
 from .search import SearchBudget, search
 from .shrinking import shrink
@@ -86,7 +86,9 @@ def explore_mutants(names: Sequence[str], registry: Registry, plan: MutantsPlan,
                 for name in names:
                     yield _told(registry, name, _tried(registry, name, plan))
         else:
-            with closing(over_processes(min(jobs, len(names)), iter(names), _work, _begin, (plan,))) as done:
+            workers = min(jobs, len(names))
+            given = iter(names), _work, _begin, (plan,)
+            with closing(over_processes(workers, *given, forked=can_fork())) as done:
                 for name, one in zip(names, done, strict=True):
                     yield _told(registry, name, one)
     except KeyboardInterrupt:
@@ -154,9 +156,9 @@ _given: tuple[Registry, MutantsPlan] | None = None
 """Of this process, where it works for such a search."""
 
 
-def _begin(theirs: Connection, plan: MutantsPlan) -> None:
+def _begin(ends: tuple[Connection, Connection], plan: MutantsPlan) -> None:
     global _given
-    leave_with_search(theirs)
+    leave_with_search(*ends)
     _given = Registry(), plan
     look_seldom()
 

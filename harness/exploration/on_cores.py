@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from .bench import Bench
 from .held_signals import signals_held
 from .memory import look_seldom
 from .pieces import Piece, PieceProgress, Source, Through, Tried, is_past, work_through
-from .plans import SearchPlan
+from .plans import IN_A_WORLD, SearchPlan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -32,7 +32,10 @@ _AHEAD: Final = 8
 """Chunks of work of each process that are handed out: what comes of them is taken in order, and some take much longer
 than others, while nobody must wait."""
 _PIECES: Final = 8
-"""Pieces in a chunk of work."""
+"""Pieces of a plan in a chunk of work, where each takes long: what came of them is told when all have been tried."""
+_QUICK: Final = 4_000
+"""Addresses that a run passes, up to which it is a quick one: then a chunk has all random schedules of a world, so that
+no two processes have to make the same one."""
 _GRACE_SECONDS: Final = 5.0
 """For a trial to come to its end, once the search is over."""
 
@@ -58,9 +61,11 @@ def together(
     source: Source,
 ) -> Generator[PieceProgress, None, None]:
     """A search in several processes of this machine. Raises ProcessDied when one of them ends by itself."""
-    given = (source, tuple(plans), bench.seed, bench.cluster.options, deadline)
-    chunks = iter(lambda: () if is_past(deadline) else _chunk(pieces, plans), ())
-    with closing(over_processes(jobs, chunks, _work, _begin, given)) as done:
+    forked = can_fork()
+    given = (bench if forked else _Makings(source, bench.seed, bench.cluster.options), tuple(plans), deadline)
+    at_once = IN_A_WORLD if len(bench.calm) <= _QUICK else _PIECES
+    chunks = iter(lambda: () if is_past(deadline) else _chunk(pieces, plans, at_once), ())
+    with closing(over_processes(jobs, chunks, _work, _begin, given, forked=forked)) as done:
         for progress in done:
             yield from progress
 
@@ -71,9 +76,12 @@ def over_processes(
     work: Callable[[_Given], _Done],
     begin: Callable[..., None],
     given: tuple[Any, ...],
+    *,
+    forked: bool,
 ) -> Generator[_Done, None, None]:
     """Let several processes of this machine do some work, and yield what came of it in order. Each process begins with
-    `begin(its end of a pipe, *given)`; once that end can be read, nobody wants anything more (`leave_with_search`).
+    `begin(the ends of a pipe, *given)`; once nobody holds the second of them, nobody wants anything more
+    (`leave_with_search`). `forked`: they begin as this one is, which must be able to (`can_fork`).
 
     Raises ProcessDied when one of them ends by itself.
     """
@@ -82,14 +90,14 @@ def over_processes(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork" if forked else "spawn")
     # Whoever has news puts something in: a chunk is through, or a signal came.
     news: SimpleQueue[None] = SimpleQueue()
     # The pool has locks, threads and queues. Who is interrupted while it holds or releases one of them waits for ever.
     with signals_held(lambda: news.put(None)) as heed:
         # No flag that is shared: who is killed as it looks at one takes the lock along.
         over, ours = context.Pipe(duplex=False)
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=(over, *given))
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=((over, ours), *given))
         try:
             running: deque[Future[_Done]] = deque()
             while True:
@@ -113,12 +121,23 @@ def over_processes(
             over.close()
 
 
-def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan]) -> tuple[Piece, ...]:
-    """What a process is given at once: some pieces, or one of hundreds of trials."""
+def can_fork() -> bool:
+    """Whether a copy of this process can go on by itself, so that its processes begin as such, with all that it has
+    made: what another thread has locked would stay locked in it."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan], at_once: int) -> tuple[Piece, ...]:
+    """What a process is given at once: so many pieces of a plan, or one of hundreds of trials."""
     chunk: list[Piece] = []
+    of_plan = Counter[int]()
     for piece in pieces:
         chunk.append(piece)
-        if len(chunk) == _PIECES or plans[piece[0]].large:
+        of_plan[piece[0]] += 1
+        if of_plan[piece[0]] == at_once or plans[piece[0]].large:
             break
     return tuple(chunk)
 
@@ -131,6 +150,19 @@ def _interrupts_kept_from_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True)
+class _Makings:
+    """Of a bench, for another process."""
+
+    source: Source
+    seed: int
+    options: SimulationOptions
+
+    def bench(self) -> Bench:
+        registry = Registry()
+        return Bench(self.source.scenario(registry), registry, seed=self.seed, options=self.options)
 
 
 @dataclass
@@ -150,23 +182,23 @@ _worker: _Worker | None = None
 
 
 def _begin(
-    theirs: Connection,
-    source: Source,
+    ends: tuple[Connection, Connection],
+    made: Bench | _Makings,
     plans: tuple[SearchPlan, ...],
-    seed: int,
-    options: SimulationOptions,
     deadline: float | None,
 ) -> None:
     global _worker
-    over = leave_with_search(theirs)
-    registry = Registry()
-    bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
-    _worker = _Worker(bench, plans, over, deadline)
+    over = leave_with_search(*ends)
+    _worker = _Worker(made if isinstance(made, Bench) else made.bench(), plans, over, deadline)
     look_seldom()
 
 
-def leave_with_search(theirs: Connection) -> threading.Event:
+def leave_with_search(theirs: Connection, ours: Connection) -> threading.Event:
     """Let this process end with the search that it works for. What is returned is set once that is over."""
+    ours.close()
+    if callable(signal.getsignal(signal.SIGTERM)):
+        # One that was forked has the handlers of the search.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     over = threading.Event()
     threading.Thread(target=_end_with_search, args=(theirs, over), daemon=True).start()
     return over

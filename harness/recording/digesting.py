@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,8 @@ import msgspec
 
 from ..core.other_processes import begin
 from .history import History, digest_records
-from .sealed import SealedRecords
+from .records import Stamped
+from .streamed import StreamedRecords
 
 LONG: Final = 1_000_000
 """Rows of a history from which on it is worth a process."""
@@ -29,13 +30,13 @@ class _Task(msgspec.Struct, frozen=True, array_like=True):
 @contextmanager
 def digested_meanwhile(history: History) -> Iterator[Callable[[], str]]:
     """What is given says the digest, as `History.digest` does."""
-    records = history.records
-    if not isinstance(records, SealedRecords) or records.rows < LONG or _cores() < 2:
+    folder = _of_long(history.records)
+    if folder is None or _cores() < 2:
         yield history.digest
         return
     process = begin(digest_of_task, _HASH_SEED)
     try:
-        process.tell(msgspec.msgpack.encode(_Task(os.fsencode(records.folder), list(history.digested_timeline()))))
+        process.tell(msgspec.msgpack.encode(_Task(os.fsencode(folder), list(history.digested_timeline()))))
 
         def digest() -> str:
             said, _ = process.said()
@@ -47,12 +48,23 @@ def digested_meanwhile(history: History) -> Iterator[Callable[[], str]]:
         process.end()
 
 
+def _of_long(records: Sequence[Stamped]) -> Path | None:
+    """The folder of records that are long, and read from there."""
+    if not isinstance(records, StreamedRecords):
+        return None
+    from .sealed import SealedRecords  # with pyarrow, which only sealed runs need
+
+    return records.folder if isinstance(records, SealedRecords) and records.rows >= LONG else None
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
 def digest_of_task(task: bytes) -> bytes:
     """In the other process."""
+    from .sealed import SealedRecords  # with pyarrow, as above
+
     told = msgspec.msgpack.decode(task, type=_Task)
     sha = hashlib.sha256()
     digest_records(sha, SealedRecords(Path(os.fsdecode(told.folder))))

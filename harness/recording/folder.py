@@ -36,13 +36,12 @@ from ..core.errors import (
 )
 from .claims_and_faults import SavedClaim, SavedFault
 from .contradictions import why_contradictory
+from .decoded import held
 from .described import check_described
 from .framed import FramedRecords
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
-from .sealed import held
-from .sealing import is_sealed, read_sealed, seal
 
 VERSION = 5
 _json = msgspec.json.Encoder().encode
@@ -147,6 +146,8 @@ class RunFolder:
 
     def seal(self) -> None:
         """Turn the records into Parquet. Afterwards nothing more can be noted."""
+        from .sealing import seal  # with pyarrow, which only sealed runs need
+
         self._frames.close()
         frames = self.path / "records.frames"
         seal(read_frames(frames), self.path)
@@ -234,6 +235,8 @@ def read_history(path: Path) -> History:
 
 def read_records(path: Path) -> History:
     """The same, without a look at what `scenario.json` says. Raises DamagedHistory when something in it was altered."""
+    from .sealing import is_sealed, read_sealed  # with pyarrow, as above
+
     sealed = is_sealed(path)
     frames = path / "records.frames"
     if not sealed and not frames.exists():

@@ -326,3 +326,12 @@ def no_such_record(stamped: Stamped, error: Exception) -> InvalidOperator:
         f"a value in {type(stamped.record).__name__.lower()} cannot be recorded ({error}); integers have 64 bits, and "
         "keys are plain text"
     )
+
+
+def leaves_rows(record: Record) -> bool:
+    """Nothing is known of one that offers or delivers nothing; what is numbered has no gaps."""
+    match record:
+        case Offered(events=rows) | Delivered(rows=rows):
+            return bool(rows)
+        case _:
+            return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from heapq import merge
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from ..core.errors import DamagedHistory
 from ..core.events import PLAIN, Event
 from .arrow_columns import number_column, numbers_in, text_column
+from .decoded import held
 from .records import Delivered, Offered, OfferedSpan, Record, Stamped
 from .streamed import StreamedRecords
 
@@ -32,10 +32,6 @@ _ROWS = 16_384
 _OF_OFFERED = ("n", "at", "source", "seq")
 """Columns that say who offered how many, and of which numbers."""
 _decode_step = msgspec.json.Decoder(Record).decode
-_encode = msgspec.json.Encoder().encode
-_LONG = re.compile(r"\d{19}")
-"""What may be a number that no record can hold."""
-T = TypeVar("T")
 _ALIKE = frozenset({*PLAIN, float})
 """Types of values that nobody can change, so that one stands for all that are the same."""
 _KINDS: tuple[type[Record], ...] = get_args(Record)
@@ -455,14 +451,6 @@ def _coded_values(column: pa.Array) -> CodedColumn | None:
 def _decoded(text: str) -> list[Any]:
     found: list[Any] = msgspec.json.decode(text)
     return held(found, text)
-
-
-def held(found: T, text: str) -> T:
-    """What was decoded. Raises OverflowError for a number that is read and that nobody could have written: it would be
-    missed by whoever writes it again."""
-    if _LONG.search(text):
-        _encode(found)
-    return found
 
 
 def _each_value(column: pa.Array) -> list[Any]:

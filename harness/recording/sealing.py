@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from ..core.errors import DamagedHistory, StorageFailed
 from .arrow_columns import number_column, text_column
-from .records import Delivered, Offered, Record, Stamped
+from .records import Delivered, Offered, Stamped, leaves_rows
 from .sealed import SealedRecords
 
 TABLES = ("offered", "delivered", "steps")
@@ -113,15 +113,6 @@ def seal(records: Iterable[Stamped], folder: Path) -> None:
         draft.replace(folder / "seal.json")
     except OSError as error:
         raise StorageFailed(f"cannot seal the records in {folder}: {error.strerror or error}") from error
-
-
-def leaves_rows(record: Record) -> bool:
-    """Nothing is known of one that offers or delivers nothing; what is numbered has no gaps."""
-    match record:
-        case Offered(events=rows) | Delivered(rows=rows):
-            return bool(rows)
-        case _:
-            return True
 
 
 def _sealed_files(folder: Path) -> tuple[str, ...]:

@@ -19,8 +19,7 @@ from ..contracts.registry import Registry
 from ..core.errors import StreamproofError
 from ..recording.folder import Description
 from ..recording.history import History, Remembered, Stamp, TimelineEntry
-from ..recording.records import Record, Stamped, whose
-from ..recording.sealing import leaves_rows
+from ..recording.records import Record, Stamped, leaves_rows, whose
 from .carrying_out import carry_out
 from .replaying import planned_again
 

@@ -3,10 +3,11 @@ change: what is wrong with a state that nobody touches does not show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..contracts.query import SOURCE, Query
+from ..core.events import Event
 from ..core.workload import Workload
 from ..judging.shapes import text_of
 
@@ -28,6 +29,12 @@ class TouchedAgain:
     def last_before(self, query: Query) -> int:
         """The last batch that has only events of the input as it was asked for; -1: there is none."""
         return (self.events - self.again) // query.batch_events - 1
+
+    def ended_early(self, query: Query, batches: Sequence[Sequence[Event]]) -> list[list[Event]]:
+        """The batches of an input that ends before any of it comes again, of those of all of it: the same ones up to
+        the last in which a change is made."""
+        events = [event for batch in batches for event in batch]
+        return query.in_batches(events[: self.events - self.again])
 
 
 def touched_again(workload: Workload) -> TouchedAgain:

@@ -1,4 +1,4 @@
-"""What the attempts of each version alone show of whether anything can be judged."""
+"""What the attempts of each version alone, and the first that goes on, show of whether anything can be judged."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ def why_unjudgeable(versions: Mapping[str, Query], attempts: Mapping[str, Sequen
     """Why nothing can be judged; empty: it can. Versions are called `old` and `new`; the first attempt of each was
     watched."""
     for which, query in versions.items():
-        if why := _why_outside(which, query, attempts[which][0]):
+        if why := why_outside(f"the {which} version", query, attempts[which][0]):
             return why
     records = [stamped for attempt in attempts["new"] for stamped in attempt.records]
     return why_another_each_time(records, versions["new"].shape)
 
 
-def _why_outside(which: str, query: Query, attempt: Attempt) -> str:
+def why_outside(who: str, query: Query, attempt: Attempt) -> str:
+    """Why nothing can be judged of what a watched attempt did outside of its folders; empty: nothing that counts."""
     left = [one for one in uncut_of(query, [attempt]) if not one.accepted]
     if not left:
         return ""
     more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
     return (
-        f"the {which} version has effects outside of its folders, where nothing is put back as it was at a crash: "
+        f"{who} has effects outside of its folders, where nothing is put back as it was at a crash: "
         f"{'; '.join(map(str, left[:SHOWN]))}{more}; keep what it needs in its folders, or name what does not count in "
         f"the query's accepts, as in {left[0].name!r}"
     )

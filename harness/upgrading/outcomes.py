@@ -98,6 +98,9 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: tuple[str, ...] = ()
     """Settings of the version that went on that were not in force, since the checkpoint holds others."""
     aside: Aside | None = None
+    early: bool = False
+    """Whether the input ended before anything of it came again, here and for those beside: there, what was lost of the
+    state is not made good by what comes again."""
 
     @property
     def clean(self) -> bool:

@@ -119,10 +119,13 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.new if one.way is Way.UPGRADE else self.old
 
     def sides(self, one: Switched) -> Sides:
-        return Sides(self.before(one).shape, self.after(one).shape, one.since, self.basis, self.last_counting)
+        return Sides(self.before(one).shape, self.after(one).shape, one.since, self.basis, self._last_counting(one))
 
     def sides_beside(self, one: Switched, aside: Aside) -> Sides:
-        return sides_beside(one.way, self.before(one).shape, aside.since, self.basis, self.last_counting)
+        return sides_beside(one.way, self.before(one).shape, aside.since, self.basis, self._last_counting(one))
+
+    def _last_counting(self, one: Switched) -> int:
+        return self.last_changed if one.early else self.last_counting
 
 
 def write_upgrade(folder: Path, record: UpgradeRecord) -> None:

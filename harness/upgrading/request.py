@@ -26,6 +26,8 @@ _SETTINGS: Final = {
     # refuses nobody.
     "spark.sql.streaming.fileSink.log.compactInterval": "3",
     EMPTY_ON_START: "false",
+    # What Spark says of its batches tells who has processed one again, however many came after it.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
 _ONCE: Final = frozenset({EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE})
 

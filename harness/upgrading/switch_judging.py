@@ -34,6 +34,7 @@ KEY = "key"
 """Where rows are recorded by key, what the column with it is called."""
 VALUES = "values"
 """And what the one with all others is."""
+OTHER_BATCHES = "it made other batches than alone, so that what it gave on the way was not compared"
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,9 @@ def judge_switch(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if (again := _again(history, sides.since, committed)) is not None:
         why = f"it processed batch {again} again, which had been committed: it took over nothing of what was there"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if not _processed(history, sides.since, committed):
+        why = "no batch with input that came since the change is on record: that it goes on shows nothing"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
@@ -155,6 +159,15 @@ def _again(history: History, since: int, committed: int) -> int | None:
     return min((batch for batch in done if batch <= committed), default=None)
 
 
+def _processed(history: History, since: int, committed: int) -> bool:
+    """Whether the version that went on has taken anything of the input that was left: by what Spark has said of its
+    batches, or, as long as that is said of none, by what the sink was given."""
+    done = [one for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation >= since]
+    if done:
+        return any(one.rows for one in done if one.batch > committed)
+    return any(one.batch > committed for one in deliveries(history, SINK) if one.incarnation >= since)
+
+
 def _given(history: History) -> Iterator[Delivered | EmptyBatch]:
     yield from history.each(Delivered)
     yield from history.each(EmptyBatch)
@@ -165,13 +178,43 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:
         yield "nothing was committed by then: it began with the first batch"
-    if _compares_on_the_way(sides):
+    elif (found := _found_by_the_last(history, sides.since)) == committed:
+        yield f"the version before it had committed nothing since it had gone on from batch {found} itself"
+    if (twice := _given_otherwise_before(history, sides)) is not None:
+        yield (
+            f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
+            "has keeps those, and one that adds all that it is given has both"
+        )
+    if compares_on_the_way(sides):
         alone, given = last_of_each(deliveries(history, REFERENCES[0])), _given_since(history, sides)
         if given and not _cut_alike(history, alone, given):
-            yield "it made other batches than alone, so that what it gave on the way was not compared"
+            yield OTHER_BATCHES
     old = _untouched(history, sides)
     if old:
         yield f"{old:,} rows of its table are of before the change: no later input touched them"
+
+
+def _found_by_the_last(history: History, since: int) -> int:
+    """The last batch that was committed when the version before was started last, where it went on itself; -1 else."""
+    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == since - 1)
+    return max((one.restored[1] for one in started if one.restored is not None), default=-1)
+
+
+def _given_otherwise_before(history: History, sides: Sides) -> int | None:
+    """The first batch that the version before has given to the harness's sink, and the one that went on with other
+    rows: it was under way at the change. Of tables that are given whole, the last is all that counts."""
+    if OutputMode.COMPLETE in (sides.before.mode, sides.after.mode):
+        return None
+    given, since = deliveries(history, SINK), sides.since
+    before = last_of_each(one for one in given if one.incarnation < since)
+    after = last_of_each(one for one in given if one.incarnation >= since)
+    return min(
+        (batch for batch in before.keys() & after.keys() if _rows(before[batch]) != _rows(after[batch])), default=None
+    )
+
+
+def _rows(given: SinkBatch) -> list[str]:
+    return [text_of([row.key, row.value]) for row in given.rows]
 
 
 def _untouched(history: History, sides: Sides) -> int:
@@ -188,7 +231,10 @@ def _untouched(history: History, sides: Sides) -> int:
 def _incomparable(history: History, sides: Sides) -> str:
     before, after = sides.before, sides.after
     if before.reads != after.reads:
-        return "one version's table is read by a consumer, and the other's is what the harness's sink was given"
+        return (
+            "one version's table is read by a consumer, and the other's is what the harness's sink was given: give "
+            "both of them write and read, or neither"
+        )
     if sides.basis is Basis.SINCE:
         return "of a table that a consumer reads, nobody can say what is of the time since the change" * after.reads
     if after.reads or after.mode is OutputMode.COMPLETE:
@@ -262,7 +308,7 @@ def _compared(
     if not any(tables.values()):
         if sides.empty_shows:
             return SwitchJudgement(UpgradeOutcome.CONTINUES)
-        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, _empty(sides.basis))
     keyed = sides.after.keyed_outputs and not sides.after.reads
     key = (KEY,) if keyed else sides.after.key
     shape = OutputShape(sides.after.mode, key, reads=True)
@@ -294,10 +340,18 @@ def _compared(
     return SwitchJudgement(UpgradeOutcome.CONTINUES)
 
 
+def _empty(basis: Basis) -> str:
+    of = "the input since the change" if basis is Basis.SINCE else "this input"
+    return (
+        f"its table is empty, as it is where it makes it of {of} alone, and shows nothing: if rows are to come, its "
+        "code loses them, with the change or without; else give it an input of which it makes some"
+    )
+
+
 def given_otherwise(history: History, sides: Sides) -> tuple[str, ...]:
     """Rows that the version gave on the way, where each batch gives what the table has from then on, and that it does
     not give alone after the same input."""
-    if not _compares_on_the_way(sides):
+    if not compares_on_the_way(sides):
         return ()
     one, other = (last_of_each(deliveries(history, name)) for name in REFERENCES)
     given = _given_since(history, sides)
@@ -312,7 +366,8 @@ def given_otherwise(history: History, sides: Sides) -> tuple[str, ...]:
     return tuple(found[:SAMPLE])
 
 
-def _compares_on_the_way(sides: Sides) -> bool:
+def compares_on_the_way(sides: Sides) -> bool:
+    """Whether what each batch has given is compared, as far as both have made the same batches."""
     return not sides.after.reads and sides.after.mode is not OutputMode.APPEND and sides.basis is Basis.ALL
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -86,10 +87,13 @@ def changes(before: Files, after: Files) -> tuple[str, ...]:
     return tuple(found)
 
 
-def go_on_in(worker: RecoveryWorker, number: int, contents: Path) -> WentOn:
+def go_on_in(
+    worker: RecoveryWorker, number: int, contents: Path, before: Mapping[str, str] = MappingProxyType({})
+) -> WentOn:
     """Start the version that lives in the recovery worker on what is in its folders; where it fails by an error of its
     own, again, as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same
-    files. `contents` is a folder for what is kept. Raises what went wrong with the recovery worker."""
+    files. `contents` is a folder for what is kept, `before` are the settings of the version whose state it is. Raises
+    what went wrong with the recovery worker."""
     found = [files_in(worker)]
 
     def is_in_vain(failed: Attempt) -> bool:
@@ -98,15 +102,15 @@ def go_on_in(worker: RecoveryWorker, number: int, contents: Path) -> WentOn:
 
     attempt = live_on(worker, number, is_in_vain)
     if attempt.failure is None:
-        return WentOn(attempt, (), settings_kept(worker.folders.checkpoint, worker.settings))
+        return WentOn(attempt, (), settings_kept(worker.folders.checkpoint, worker.settings, before))
     changed = changes(found[0], files_in(worker))
     left = CopiedFolders(worker.folders.stored, contents).capture() if changed else None
     return WentOn(attempt, changed, left=left)
 
 
-def settings_kept(checkpoint: Path, asked: Mapping[str, str]) -> tuple[str, ...]:
+def settings_kept(checkpoint: Path, asked: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
     """What Spark keeps from a checkpoint, whatever a query says, by the last entry of its offset log: there it has
-    written what is in force."""
+    written what is in force; also of what the version before has asked for, and this one leaves to Spark."""
     newest = checkpoint / "offsets" / str(last_planned_batch(checkpoint))
     try:
         head = newest.read_text(encoding="utf-8").splitlines()[1]
@@ -114,10 +118,17 @@ def settings_kept(checkpoint: Path, asked: Mapping[str, str]) -> tuple[str, ...]
     except (OSError, IndexError, msgspec.MsgspecError):
         # Of a log that looks otherwise, nothing is known, and nothing is said.
         return ()
-    return tuple(
-        f"{name} is {in_force[name]}, which the checkpoint holds, and not {value}"
-        for name, value in sorted(asked.items())
-        if name in in_force and in_force[name] != value
+    left = {name: value for name, value in before.items() if name not in asked and in_force.get(name) == value}
+    return (
+        *(
+            f"{name} is {in_force[name]}, which the checkpoint holds, and not {value}"
+            for name, value in sorted(asked.items())
+            if name in in_force and in_force[name] != value
+        ),
+        *(
+            f"{name} is {value}, which the checkpoint holds, and which the version leaves to Spark"
+            for name, value in sorted(left.items())
+        ),
     )
 
 

@@ -55,7 +55,7 @@ def outcome_lines(record: UpgradeRecord) -> list[OutcomeLine]:
 
 def _alike(one: Switched) -> object:
     why = without_numbers(one.why) if one.outcome is not UpgradeOutcome.WRONG else ""
-    return one.way, one.outcome, one.status, one.clean, why, one.committed < 0
+    return one.way, one.outcome, one.status, one.clean, why, one.committed < 0, one.early
 
 
 def _line(group: Sequence[Switched]) -> OutcomeLine:
@@ -75,12 +75,14 @@ def _line(group: Sequence[Switched]) -> OutcomeLine:
 
 
 def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
+    if first.early:
+        yield "with an input that ends before any of it comes again"
     yield from first.rows[:_ROWS]
     if len(first.rows) > _ROWS:
         yield f"and more rows: {first.folder}"
     if first.outcome is UpgradeOutcome.REFUSED:
         if first.clean:
-            yield "nothing was written: every file is as it was"
+            yield "nothing was written: every file in its folders is as it was"
         else:
             shown = ", ".join(first.changed[:3])
             more = f" and {len(first.changed) - 3:,} more" if len(first.changed) > 3 else ""
@@ -92,7 +94,17 @@ def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
         alone = first.aside.without if first.aside.after else first.aside
         if alone is not None and alone.fails:
             yield "nobody is blamed: it is no better without the change"
-    yield from first.notes
+    yield from _notes(group)
+
+
+def _notes(group: Sequence[Switched]) -> Iterator[str]:
+    """What is to be said of any of them, once each, numbers aside; and of how many, where it is not all."""
+    said: dict[str, list[str]] = {}
+    for one in group:
+        for note in one.notes:
+            said.setdefault(without_numbers(note), []).append(note)
+    for notes in said.values():
+        yield notes[0] if len(notes) == len(group) else f"{notes[0]} (of {len(notes):,} of these)"
 
 
 def _beside(way: Way, aside: Aside) -> Iterator[str]:
@@ -112,7 +124,7 @@ def shortened_why(text: str) -> str:
 
 def states_tried(record: UpgradeRecord) -> dict[Way, int]:
     """From how many states the other version went on, each way that was planned."""
-    return {way: sum(1 for one in record.switched if one.way is way) for way in record.points}
+    return {way: sum(1 for one in record.switched if one.way is way and not one.early) for way in record.points}
 
 
 def tried_of(record: UpgradeRecord) -> Iterator[str]:
@@ -129,6 +141,12 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
         yield "OLD and NEW say the same of themselves: as far as that shows, nothing was changed"
     if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
+    reads = [side.subject.get("code", {}).get("read") for side in (record.old, record.new)]
+    if continued and None not in reads and reads[0] != reads[1]:
+        yield (
+            "OLD's read is another than NEW's: what each version has made is read by its own, and who goes on reading "
+            "as before is not looked at"
+        )
     if continued and not record.on_state:
         yield "it continues only where nothing had been committed: no state of the old version was taken over"
     for said in dict.fromkeys(said for one in continued for said in one.kept):

@@ -4,7 +4,10 @@
    new version in the same way. These are the references. Where they show that a version keeps something outside of its
    folders, or that the new one gives another table each time, nothing is judged, and nothing more is tried.
 2. The new version goes on from each of these states, and what it comes to is judged by its references. What cannot be
-   told apart by anything that it has looked at is tried once.
+   told apart by anything that it has looked at is tried once. What it does outside of its folders only where it finds
+   such a state is looked for first, from one of them: where there is anything, nothing more is tried. Where the end
+   of a table alone is compared, a few of those that continue are tried once more with an input that ends before any of
+   it comes again.
 3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
    or fell into a crash loop, the old version goes on from the same state: who is wrong without any change is not made
    wrong by it.
@@ -14,6 +17,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -59,22 +63,30 @@ from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
-from .alone import why_unjudgeable
+from .alone import why_outside, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
 from .request import UpgradeRequest, UpgradeSide, check_request, prepared
-from .switch_judging import Sides, committed_before, sides_beside, table_alone
+from .switch_judging import OTHER_BATCHES, Sides, committed_before, compares_on_the_way, sides_beside, table_alone
 from .switching import UpgradeVersion, WentOn, go_on_in, put_back
+from .unseen import unseen_of
 
 ATTEMPT_SECONDS: Final = 120.0
 """How long an attempt alone may give no sign of work. One that goes on from a state has the time that a certificate
 would state."""
 _FOR_BESIDE: Final = 0.25
 """How much of the time is kept for the version before, once the one after it has not continued."""
+EARLY: Final = 2
+"""From how many states with the same last batch committed a version goes on with an input that ends early, too."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
+STATE_LEFT: Final = (
+    "Whether the state of the version before is taken over: there is some, and --reference since is what a "
+    "version makes that begins with none."
+)
 _SINK: Final = "sink/"
+_STATE: Final = re.compile("/checkpoint/(?:.*/)?state/")
 
 
 def upgrade(
@@ -134,7 +146,11 @@ class _Upgrade:
     """How many were planned."""
     until: float | None = None
     """By when states are tried, on the monotonic clock; None: it has not begun."""
+    watches: bool = True
+    """Whether there are crash points inside Spark."""
     runs: int = 0
+    alone_early: dict[str, list[Stamped]] = field(default_factory=dict)
+    """What a version makes of the input that ends early: its two attempts alone."""
     since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
     """What a version makes of the input from a batch on: its two attempts alone."""
     unjudgeable: str = ""
@@ -153,7 +169,9 @@ class _Upgrade:
             attempt = attempts["old"][0]
             profile = _until(profile_of(attempt), self.last_changed)
             same = self._same_table()
-            self.unjudgeable = why_unjudgeable({"old": old.query, "new": new.query}, attempts)
+            versions = {"old": old.query, "new": new.query}
+            self.not_looked_at += unseen_of(versions, attempts, watched=self.watches)
+            self.unjudgeable = why_unjudgeable(versions, attempts)
             if self.unjudgeable:
                 return self._record([], same)
             self.until = time.monotonic() + 60 * self.request.minutes
@@ -161,6 +179,8 @@ class _Upgrade:
                 tried = self._go_on(
                     worker, Way.UPGRADE, new, AttemptStates(attempt), profile, self._in_profile(attempt)
                 )
+            if self.unjudgeable:
+                return self._record([], same)
             with self._timed("the old version beside"):
                 tried = self._beside(worker, Way.UPGRADE, old, tried)
             if self.request.and_back:
@@ -182,9 +202,9 @@ class _Upgrade:
         return self.request.old.query.batches(self.input.workload)
 
     @cached_property
-    def before(self) -> list[Stamped]:
-        """What every record begins with."""
-        return offered(self.batches)
+    def batches_early(self) -> list[list[Event]]:
+        """Of the input that ends before any of it comes again."""
+        return self.input.ended_early(self.request.old.query, self.batches)
 
     @property
     def contents(self) -> Path:
@@ -194,7 +214,6 @@ class _Upgrade:
     def _open(self, stack: ExitStack, work: Path) -> tuple[UpgradeVersion, UpgradeVersion, RecoveryWorker]:
         old, new = self.request.old, self.request.new
         sparks = {side.query.spark: None for side in (old, new)}
-        watches = True
         processes: dict[str, SparkProcesses] = {}
         for number, wanted in enumerate(sparks):
             spark = chosen_spark(wanted)
@@ -207,7 +226,7 @@ class _Upgrade:
             try:
                 check_rules(supported(spark.version), fetch_agent(), spark=spark if wanted else None)
             except MissingTool as error:
-                watches = False
+                self.watches = False
                 self.not_looked_at.append(f"Crash points inside Spark, since the agent is missing: {error}.")
 
         def version(side: UpgradeSide) -> UpgradeVersion:
@@ -216,7 +235,7 @@ class _Upgrade:
 
         first, second = version(old), version(new)
         worker = RecoveryWorker(
-            0, first.processes, first.query, self.batches, work, first.spark, ATTEMPT_SECONDS, watches
+            0, first.processes, first.query, self.batches, work, first.spark, ATTEMPT_SECONDS, self.watches
         )
         stack.enter_context(worker)
         if worker.no_journal:
@@ -297,17 +316,24 @@ class _Upgrade:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
             kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
-            if self._left() <= kept or (most is not None and len(tried) >= most):
-                why = NO_TIME if most is None or len(tried) < most else f"{most:,} were asked for"
+            enough = most is not None and sum(not one.switched.early for one in tried) >= most
+            if self._left() <= kept or enough:
+                why = f"{most:,} were asked for" if enough else NO_TIME
                 self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
                 break
             group = groups.pop()
             here = states.passed(group[0])
             assert here is not None
             crashed = made(here, group[0])
+            if not tried:
+                self._say_state_is_left(crashed)
+                self.unjudgeable = self._why_outside_there(worker, way, version, crashed)
+                if self.unjudgeable:
+                    break
             try:
                 worker.store.restore(crashed.state)
-                went = go_on_in(worker, crashed.next_incarnation, self.contents)
+                before = self.settings.get(_which_before(way), {})
+                went = go_on_in(worker, crashed.next_incarnation, self.contents, before)
             except OwnFailure as error:
                 if not tried:
                     raise
@@ -317,7 +343,56 @@ class _Upgrade:
             group += take_alike(states, here, went.attempt, groups)
             mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
             tried.append(self._enter(worker, way, version, crashed, mates, went))
+            if self._goes_on_early(tried):
+                try:
+                    tried.append(self._early(worker, way, version, crashed, mates))
+                except StreamproofError as error:
+                    self.not_tried.append(f"{way}: {tried[-1].switched.crashes[0]}, and an early end: {error}")
         return tried
+
+    def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
+        """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
+        that it is refused there: a copy that it makes elsewhere, say. It is watched for that once."""
+        try:
+            worker.store.restore(crashed.state)
+            attempt = worker.live(DRIVER, SINK, crashed.next_incarnation, watched=True)
+        except OwnFailure as error:
+            self.not_looked_at.append(f"What the {_which(way)} version does outside where it goes on: {error}.")
+            return ""
+        who = f"where it goes on from what the other has left, the {_which(way)} version"
+        return why_outside(who, version.query, attempt)
+
+    def _say_state_is_left(self, crashed: Crashed) -> None:
+        if self.request.basis is Basis.SINCE and any(_STATE.search(one.path) for one in crashed.state.files):
+            self.not_looked_at.append(STATE_LEFT)
+
+    def _goes_on_early(self, tried: Sequence[_Tried]) -> bool:
+        """Whether the state that was tried last is to be tried with an input that ends early, too: what is wrong with
+        it on the way does not show otherwise, and there was time for few like it."""
+        last = tried[-1].switched
+        if last.outcome is not UpgradeOutcome.CONTINUES or not 0 <= last.committed < self.last_changed:
+            return False
+        compared = compares_on_the_way(self._sides(last.way, last.since)) and OTHER_BATCHES not in last.notes
+        if self.request.basis is Basis.SINCE or compared:
+            return False
+        before = sum(one.switched.early and one.switched.committed == last.committed for one in tried)
+        return before < EARLY and self._left() > 0
+
+    def _early(
+        self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
+    ) -> _Tried:
+        with self._fed(worker, version.query, early=True):
+            worker.store.restore(crashed.state)
+            went = go_on_in(worker, crashed.next_incarnation, self.contents)
+        return self._enter(worker, way, version, crashed, mates, went, early=True)
+
+    @contextmanager
+    def _fed(self, worker: RecoveryWorker, query: Query, *, early: bool) -> Iterator[None]:
+        if not early:
+            yield
+            return
+        with worker.fed(query, self.batches_early):
+            yield
 
     def _enter(
         self,
@@ -327,43 +402,68 @@ class _Upgrade:
         crashed: Crashed,
         mates: Sequence[Crashed],
         went: WentOn,
+        *,
+        early: bool = False,
     ) -> _Tried:
         run = self._next_run(str(way))
         since = crashed.next_incarnation
-        references = self._reference(worker, _which(way), version, went.attempt, self.request.basis)
-        self._write(run, version, worker, crashed, mates, went.attempt, references)
-        sides = self._sides(way, since)
+        references = self._reference(worker, _which(way), version, went.attempt, self.request.basis, early=early)
+        self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
+        sides = self._sides(way, since, early=early)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
         )
         crashes = tuple(dict.fromkeys(one.crashes[-1] for one in mates))
-        switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept)
+        switched = Switched(
+            way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept, early=early
+        )
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
     def _reference(
-        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, attempt: Attempt, basis: Basis
+        self,
+        worker: RecoveryWorker,
+        which: str,
+        version: UpgradeVersion,
+        attempt: Attempt,
+        basis: Basis,
+        *,
+        early: bool = False,
     ) -> list[Stamped]:
-        """What the version makes alone: of all input, or of what was left of it when it was started."""
+        """What the version makes alone: of all input, of what was left of it when it was started, or of all of one that
+        ends early."""
+        if early:
+            if which not in self.alone_early:
+                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early)
+            return self.alone_early[which]
         if basis is Basis.ALL or attempt.failure is not None:
             return self.alone[which]
         first = attempt.before[0] if attempt.before else attempt
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
         if (which, begun) not in self.since:
-            found: list[Stamped] = []
-            with worker.fed(version.query, self.batches[begun:]):
-                for actor in REFERENCES:
-                    worker.store.clear()
-                    one = worker.live(actor, actor, 1, watched=False)
-                    if one.failure is not None:
-                        raise _alone(version.query, which, one.failure)
-                    found += one.records
-            self.since[which, begun] = found
+            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:])
         return self.since[which, begun]
 
-    def _sides(self, way: Way, since: int) -> Sides:
+    def _live_alone(
+        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, batches: Sequence[Sequence[Event]]
+    ) -> list[Stamped]:
+        """What the version makes of this input in two attempts alone, which nobody watches."""
+        found: list[Stamped] = []
+        with worker.fed(version.query, batches):
+            for actor in REFERENCES:
+                worker.store.clear()
+                one = worker.live(actor, actor, 1, watched=False)
+                if one.failure is not None:
+                    raise _alone(version.query, which, one.failure)
+                found += one.records
+        return found
+
+    def _sides(self, way: Way, since: int, *, early: bool = False) -> Sides:
         old, new = self.request.old.query.shape, self.request.new.query.shape
         before, after = (old, new) if way is Way.UPGRADE else (new, old)
-        return Sides(before, after, since, self.request.basis, self.last_counting)
+        return Sides(before, after, since, self.request.basis, self._last_counting(early=early))
+
+    def _last_counting(self, *, early: bool) -> int:
+        return self.last_changed if early else self.last_counting
 
     def _write(
         self,
@@ -374,12 +474,14 @@ class _Upgrade:
         mates: Sequence[Crashed],
         attempt: Attempt,
         references: Sequence[Stamped],
+        *,
+        early: bool = False,
     ) -> None:
         request = self.request
         asked = CampaignRequest(
             version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
         )
-        before = [*self.before, *references]
+        before = [*offered(self.batches_early if early else self.batches), *references]
         write_run(self.folder / run, asked.named, worker, crashed, mates, attempt, before, request.seed)
 
     # The version before, beside
@@ -423,7 +525,7 @@ class _Upgrade:
         return msgspec.structs.replace(one.switched, aside=aside)
 
     def _aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
-        crashed, went = one.crashed, one.went
+        crashed, went, early = one.crashed, one.went, one.switched.early
         number = crashed.next_incarnation
         if after:
             assert went.left is not None
@@ -431,16 +533,17 @@ class _Upgrade:
             number += len(went.attempt.before) + 1
         else:
             worker.store.restore(crashed.state)
-        beside = go_on_in(worker, number, self.contents)
+        with self._fed(worker, before.query, early=early):
+            beside = go_on_in(worker, number, self.contents)
         last = beside.attempt
         shape = before.query.shape
-        sides = sides_beside(way, shape, number, self.request.basis, self.last_counting)
-        references = self._reference(worker, _which_before(way), before, last, sides.basis)
+        sides = sides_beside(way, shape, number, self.request.basis, self._last_counting(early=early))
+        references = self._reference(worker, _which_before(way), before, last, sides.basis, early=early)
         if after:
             # The whole story: those of the one that failed, and then the one before it.
             last.before = (*went.attempt.before, went.attempt, *last.before)
         run = self._next_run("beside")
-        self._write(run, before, worker, crashed, [crashed], last, references)
+        self._write(run, before, worker, crashed, [crashed], last, references, early=early)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
         )
@@ -469,6 +572,9 @@ class _Upgrade:
         new.moves_into(worker)
         worker.store.restore(start.state)
         attempt = worker.live(DRIVER, SINK, start.next_incarnation, watched=True)
+        self.unjudgeable = why_outside("where it goes on, the new version", new.query, attempt)
+        if self.unjudgeable:
+            return []
         if attempt.failure is not None:
             why = f"watched, the new version did not come to its end: {attempt.failure}"
             self.not_tried.append(f"{Way.ROLLBACK}: all: {why}")
@@ -570,7 +676,11 @@ def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:
         after = (crash.point, crash.side) == (Point.COMMIT_LOG, Side.AFTER)
         return after, STEADY in crash.kinds, -crash.batch
 
-    fit = [one for one in tried if one.switched.outcome is UpgradeOutcome.CONTINUES and one.switched.committed >= 0]
+    fit = [
+        one
+        for one in tried
+        if one.switched.outcome is UpgradeOutcome.CONTINUES and one.switched.committed >= 0 and not one.switched.early
+    ]
     return max(fit, key=worth).crashed if fit else None
 
 

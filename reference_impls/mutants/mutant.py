@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...harness.contracts.subject import Claim, SchemeSubject
+from ...harness.contracts.claims import Claim
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.quantities import Events
 from ...harness.core.topology import Role, Topology
 from ...harness.core.verdicts import Anomaly

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...harness.contracts.subject import Claim, SchemeSubject
+from ...harness.contracts.claims import Claim
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.guarantees import precise_recovery
 from ...harness.core.quantities import Events
 from ...harness.core.topology import Role, Topology

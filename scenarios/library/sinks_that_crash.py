@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...faults.crash import crash
+from ...harness.contracts.claims import Claim
 from ...harness.contracts.scenario import Scenario
-from ...harness.contracts.subject import Claim, SchemeSubject
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.guarantees import at_least_once, exactly_once_output, precise_recovery
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events

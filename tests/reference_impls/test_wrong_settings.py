@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.contracts.subject import Claim, SchemeSubject
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, InvalidTopology, UnknownName, UserMistake
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import Duration, Events, events, seconds

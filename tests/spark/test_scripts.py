@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,8 @@ def test_in_an_attempt_that_is_attached_to_a_warm_session(query: Query, folder: 
 
 @pytest.mark.long
 def test_in_the_driver_of_a_cluster(query: Query, tmp_path: Path) -> None:
-    scenario = Scenario(query, words(events=40), claims=[exactly_once()])
+    of_any_run = replace(query, read=sys.modules["plain_script"].read_what_every_run_has)
+    scenario = Scenario(of_any_run, words(events=40), claims=[exactly_once()])
     named = Named("test", "test", "", scenario)
     finished = run_named(named, EmbeddedCluster(), Registry(), seed=1, folder=tmp_path / "run")
     kept = [stamped.record for stamped in finished.history.records if isinstance(stamped.record, Kept)]

@@ -1,20 +1,22 @@
 """Where a consumer finds what a run has left, where that is in none of the run's folders: in a file that has changed
 since, or over a connection. What the run has left there nobody holds or copies, whoever has written it: a log, a
-library in C, a thread."""
+library in C, a thread. And what it leaves there itself, since it may give that the next time: what the first run has
+left, whatever a crash has made of another."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from ...core.wire import Endpoint
-from .effects import LONGEST, OutsideEffect, is_the_systems
-from .names import module_of, shortened
+from .effects import LONGEST, OutsideEffect, is_the_systems, opened_for_writing
+from .names import is_drawn, module_of, shortened
 from .watching import outside
 from .whose import OURS
 
@@ -22,6 +24,8 @@ READ: Final = "what reads the sink"
 """A place that is no line of the sink's."""
 _NOT_ITS_OWN: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib"})
 _FILES: Final = frozenset({"open", "sqlite3.connect"})
+_NAMED: Final = frozenset({"os.rename", "os.link", "os.symlink"})
+"""By which a file gets another name, which Python says second."""
 _CONNECTION: Final = "socket.connect"
 
 
@@ -34,22 +38,34 @@ class Consuming:
         self._since = since
         self._thread = 0
         self._found: set[tuple[str, str]] = set()
+        self._written: set[str] = set()
+        """Files that it has written itself: what it reads there is no other's."""
 
     @contextmanager
-    def hearing(self) -> Iterator[Callable[[], list[OutsideEffect]]]:
-        """Gives what was found, once it is asked. A hook of Python's cannot be taken away again."""
+    def hearing(self) -> Iterator[None]:
+        """A hook of Python's cannot be taken away again."""
         self._thread = threading.get_ident()
         sys.addaudithook(self._hear)
         try:
-            yield self._effects
+            yield
         finally:
             self._thread = 0
 
-    def _effects(self) -> list[OutsideEffect]:
-        return [OutsideEffect(kind, target[:LONGEST], READ) for kind, target in sorted(self._found)]
+    def read_by_spark(self, files: Iterable[str]) -> None:
+        """Of its frame, the URIs of files that Spark's JVM reads."""
+        for file in files:
+            given = urlsplit(file)
+            if given.scheme in ("", "file") and self._has_changed(path := os.path.realpath(unquote(given.path))):
+                self._found.add(("file", shortened(path)))
+
+    def effects(self) -> list[OutsideEffect]:
+        """What was found. What it has written is there still where another call may come upon it; a name that was drawn
+        nobody finds again."""
+        left = {("file", shortened(path)) for path in self._written if os.path.lexists(path) and not is_drawn(path)}
+        return [OutsideEffect(kind, target[:LONGEST], READ) for kind, target in sorted(self._found | left)]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._thread != threading.get_ident() or (event not in _FILES and event != _CONNECTION):
+        if self._thread != threading.get_ident() or not (event in _FILES or event in _NAMED or event == _CONNECTION):
             return
         if not _is_its_own(sys._getframe(1)):
             return
@@ -58,10 +74,19 @@ class Consuming:
             named = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else str(peer)
             if named != f"{self._harness[0]}:{self._harness[1]}":
                 self._found.add(("connection", named))
-        elif isinstance(arguments[0], str | bytes | os.PathLike):
-            path = os.path.realpath(os.fsdecode(arguments[0]).removeprefix("file:").partition("?")[0])
-            if self._has_changed(path):
-                self._found.add(("file", shortened(path)))
+            return
+        given = arguments[event in _NAMED]
+        if not isinstance(given, str | bytes | os.PathLike):
+            return
+        path = os.path.realpath(os.fsdecode(given).removeprefix("file:").partition("?")[0])
+        if not outside(self._folders, path) or is_the_systems(path):
+            return
+        # A database that is not there yet is made by being connected to.
+        writes = opened_for_writing(arguments) if event == "open" else event in _NAMED or not os.path.lexists(path)
+        if event in _FILES and path not in self._written and self._has_changed(path):
+            self._found.add(("file", shortened(path)))
+        elif writes:
+            self._written.add(path)
 
     def _has_changed(self, path: str) -> bool:
         if not outside(self._folders, path) or is_the_systems(path):

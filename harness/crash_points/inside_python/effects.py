@@ -458,6 +458,11 @@ def _opened(arguments: tuple[Any, ...]) -> Sequence[str]:
     return (given, *(f"{folder}/{given}" for folder in _open_folders()))
 
 
+def opened_for_writing(arguments: tuple[Any, ...]) -> bool:
+    """Whether a file is, by what Python tells of its opening."""
+    return bool(_opened(arguments))
+
+
 def _open_folders() -> list[str]:
     found = {_path(int(number)) for number in os.listdir(OPEN)}
     return sorted(folder for folder in found if folder and os.path.isdir(folder) and folder != os.getcwd())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final
@@ -74,12 +74,14 @@ class Follower:
             self._effects.active = False
 
     @contextmanager
-    def consuming(self) -> Iterator[None]:
-        """What was told when the run began is older than all that the run leaves."""
+    def consuming(self) -> Iterator[Callable[[Callable[[], Iterable[str]]], None]]:
+        """What was told when the run began is older than all that the run leaves. Gives what is to be told how to ask
+        for the files that Spark reads."""
         since = os.stat(os.environ[LINES]).st_mtime
-        with Consuming(self.watching.folders, self._announcer.place, since).hearing() as found:
-            yield
-        for effect in found():
+        consuming = Consuming(self.watching.folders, self._announcer.place, since)
+        with consuming.hearing():
+            yield lambda files: consuming.read_by_spark(files())
+        for effect in consuming.effects():
             self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
 
     def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
@@ -143,17 +145,18 @@ def noticed() -> Iterator[None]:
 
 
 @contextmanager
-def consumed() -> Iterator[None]:
-    """What a consumer reads within, where nobody holds it, is noted: it holds what the run has left.
+def consumed() -> Iterator[Callable[[Callable[[], Iterable[str]]], None]]:
+    """What a consumer reads within, where nobody holds it, is noted: it holds what the run has left. Gives what is to
+    be told how to ask for the files that Spark reads for it, which asks only where it is to be known.
 
     Raises OwnFailure.
     """
     follower = follower_here()
     if follower is None or not follower.watching.whole:
-        yield
+        yield lambda files: None
         return
-    with follower.consuming():
-        yield
+    with follower.consuming() as read_by_spark:
+        yield read_by_spark
 
 
 def followed_each(work: Callable[..., Any]) -> Callable[..., Any]:

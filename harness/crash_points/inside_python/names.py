@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
-from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 CALLS: Final = " calls "
@@ -30,7 +31,15 @@ _STRANGE: Final = re.compile(r"[\s/#]+")
 
 def module_of(frame: FrameType) -> str:
     """By which the module is imported, for that of the process as well."""
-    space = frame.f_globals
+    return _module_in(frame.f_globals)
+
+
+def module_of_code(function: FunctionType) -> str:
+    """Of a function, as of its frames: one that stands for another says of itself that it is of that one's module."""
+    return _module_in(function.__globals__)
+
+
+def _module_in(space: Mapping[str, Any]) -> str:
     name = space.get("__name__")
     if name == "__main__":
         spec = space.get("__spec__")

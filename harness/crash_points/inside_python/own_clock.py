@@ -9,7 +9,7 @@ import time
 from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
-from .names import name_in
+from .names import module_of_code, name_in
 from .own_lines import codes_in, own_functions
 
 if TYPE_CHECKING:
@@ -46,5 +46,5 @@ def _asking(function: FunctionType) -> set[str]:
         asks |= any(one is time for one in held) and not names & (_OTHER | _ASKING)
         asks |= any(one is clock for one in held for clock in _BY_ITSELF)
         if asks or names & _OF_SPARK or any(isinstance(one, str) and _IN_SQL.search(one) for one in code.co_consts):
-            found.add(name_in(function.__module__ or "?", code))
+            found.add(name_in(module_of_code(function), code))
     return found

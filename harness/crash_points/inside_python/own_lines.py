@@ -8,7 +8,7 @@ from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from .names import name_in
+from .names import module_of_code, name_in
 from .tracing import FUNCTIONS
 from .whose import Whose, parts_handed_over, whose_code
 
@@ -27,7 +27,7 @@ def own_lines(query: Query) -> Mapping[str, frozenset[int]]:
     for function in own_functions(query):
         for code in codes_in(function.__code__):
             if code.co_flags & FUNCTIONS:
-                found.setdefault(name_in(function.__module__ or "?", code), set()).update(_lines_of(code))
+                found.setdefault(name_in(module_of_code(function), code), set()).update(_lines_of(code))
     return {name: frozenset(lines) for name, lines in found.items()}
 
 
@@ -55,11 +55,13 @@ def _own_code(query: Query) -> list[FunctionType | type]:
         if id(one) in seen:
             continue
         seen[id(one)] = one
+        # What a library's decorator has made of a function of theirs stands for that.
+        waiting += [held for name, held in getattr(one, "__dict__", {}).items() if name == "__wrapped__"]
         if isinstance(one, type):
             found.append(one)
             waiting += _methods_of(one)
         elif isinstance(one, FunctionType):
-            if whose.owns(one.__module__ or "", one.__code__.co_filename):
+            if whose.owns(module_of_code(one), one.__code__.co_filename):
                 found.append(one)
                 waiting += _named_in(one, whose)
         elif isinstance(one, partial):

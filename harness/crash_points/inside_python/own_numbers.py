@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .names import name_in
+from .names import module_of_code, name_in
 from .own_lines import codes_in, own_functions
 
 if TYPE_CHECKING:
@@ -21,5 +21,5 @@ def functions_that_go_by_numbers(query: Query) -> tuple[str, ...]:
     """Their names (`sinks.write`), in order."""
     codes = ((function, code) for function in own_functions(query) for code in codes_in(function.__code__))
     wanted = _OF_FILES | _OF_SPARK
-    found = {name_in(function.__module__ or "?", code) for function, code in codes if wanted & {*code.co_names}}
+    found = {name_in(module_of_code(function), code) for function, code in codes if wanted & {*code.co_names}}
     return tuple(sorted(found))

@@ -449,6 +449,16 @@ def test_a_query_whose_runs_are_in_one_place_is_refused(
         certify(toy(does, stores=(Store("postgres", print),)))
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_query_whose_read_gives_the_same_for_a_run_that_has_done_nothing_is_refused(
+    workers: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It reads what it was told by mistake, or has kept since: what is lost could not show in that."""
+    install(monkeypatch, tmp_path, workers)
+    with pytest.raises(InvalidOperator, match=r"its read gives the same \d+ rows for a run that has done nothing yet"):
+        certify(toy(Does.SHARES_ITS_TABLE))
+
+
 @contextmanager
 def recovery_worker_of(query: Query, folder: Path, name: str) -> Iterator[RecoveryWorker]:
     """One that is ready."""

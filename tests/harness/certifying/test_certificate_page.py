@@ -14,8 +14,7 @@ from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.telling import view_of_certificate
-from streamproof.harness.contracts.subject import QUERY_POINTS, TASK_POINTS
-from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.addresses import QUERY_POINTS, TASK_POINTS, Point, Side
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.statistics import KillSample
 from streamproof.harness.reporting.screen import certificate_screen

@@ -25,7 +25,7 @@ from streamproof.harness.crash_points.inside_python.own_lines import own_lines
 
 SINK = '''
 import contextlib
-from functools import partial
+from functools import lru_cache, partial
 
 import beside
 
@@ -111,18 +111,54 @@ def repaired(rows):
     return rows  # never
 
 
+@contextlib.contextmanager
+def opened(rows):
+    if not rows:
+        return  # never
+    yield rows
+
+
+@lru_cache
+def known(number):
+    if not number:
+        return 0  # never
+    return number
+
+
+@beside.twice
+def told(number):
+    if not number:
+        return 0  # never
+    return number
+
+
 def consumer():
     return 1
 
 
 def write(frame, batch):
     whole(1)
+    with opened([1]):
+        known(2) + told(3)
     if batch > 50:
         repaired(frame)  # never
         beside.unused(frame)  # never
     return frame
 '''
 BESIDE = """
+from functools import wraps
+
+
+def twice(work):
+    @wraps(work)
+    def done(*given):
+        if not given:
+            return None  # never
+        return work(*given) + work(*given)
+
+    return done
+
+
 def used(one):
     return one
 

@@ -13,6 +13,7 @@ from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     A_LINK,
+    is_of_spark_itself,
     linked_elsewhere,
     of_any_run,
     unannounced_of,
@@ -42,6 +43,22 @@ def test_an_effect_is_said_once_as_often_as_one_attempt_has_it() -> None:
 
 def replace_times(effect: OutsideEffect, times: int) -> OutsideEffect:
     return OutsideEffect(effect.kind, effect.target, effect.place, times)
+
+
+def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside(tmp_path: Path) -> None:
+    """As what a state store on RocksDB loads from a checkpoint; what anybody else leaves beside that is."""
+    own = "spark-b7a974eb-17dc-4ee6-a8cf-00ad6545d3b1/StateStoreId(opId=0,partId=0,name=default)/workingDir/000012.sst"
+
+    assert is_of_spark_itself(f"{tmp_path}/worker-0.session-1/{own}", tmp_path)
+    assert is_of_spark_itself(f"file:{tmp_path}/worker-0.session-1/{own}", tmp_path)
+    for other in (
+        f"/var/{own}",
+        f"{tmp_path}/worker-0.session-1/spark-warehouse/table/part-0",
+        f"{tmp_path}/worker-0.session-1/part-0",
+        f"{tmp_path.parent}/worker-0.session-1/{own}",
+        f"{tmp_path}/worker-0.session-1/spark-b7a974eb-17dc-4ee6-a8cf-00ad6545d3b1",
+    ):
+        assert not is_of_spark_itself(other, tmp_path), other
 
 
 def test_it_is_accepted_by_its_name_alone() -> None:

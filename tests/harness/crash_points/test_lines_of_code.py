@@ -9,6 +9,7 @@ import json
 import logging
 import multiprocessing.pool
 import os
+import shutil
 import socket
 import sqlite3
 import struct
@@ -1173,6 +1174,14 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
     assert of_threads == (set() if found is None else {found})
 
 
+def of_a_copy() -> None:
+    """A consumer that is in nobody's way."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy("run/left", Path(folder) / "copy")
+        Path(copy).read_text()
+        sqlite3.connect(copy).close()
+
+
 @pytest.mark.parametrize(
     ("read", "found"),
     [
@@ -1181,9 +1190,28 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
         (lambda: socket.socket().connect_ex(("127.0.0.1", 9)), {("connection", "127.0.0.1:9", 1)}),
         (lambda: Path("run/left").read_text(), set()),
         (lambda: Path("known.csv").read_text(), set()),
+        (lambda: Path("cached.csv").write_text("1"), {("file", "cached.csv", 1)}),
+        (lambda: Path("known.csv").open("a").close(), {("file", "known.csv", 1)}),
+        (lambda: Path(shutil.copy("known.csv", "draft")).rename("cached.csv"), {("file", "cached.csv", 1)}),
+        (lambda: Path(shutil.copy("known.csv", "run")).read_text(), set()),
+        (of_a_copy, set()),
+        (lambda: sqlite3.connect(":memory:").close(), set()),
         (lambda: None, set()),
     ],
-    ids=["file", "database", "connection", "in the run's folders", "there before", "nothing"],
+    ids=[
+        "file",
+        "database",
+        "connection",
+        "in the run's folders",
+        "there before",
+        "what it keeps for the next time",
+        "what it adds to",
+        "what it names",
+        "what it leaves in the run's folders",
+        "a copy that goes",
+        "memory",
+        "nothing",
+    ],
 )
 def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_written_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], found: set[tuple[str, str, int]]
@@ -1200,6 +1228,31 @@ def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_wr
             read()
         Path("left.log").read_text()
     assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["file://{here}/left%20over.log", "file:{here}/run/left"], {("file", "left over.log", 1)}),
+        (["file:///{here}/known.csv", "s3a://bucket/left.log", "file:/nowhere/at/all"], set()),
+    ],
+    ids=["a log", "nothing new"],
+)
+def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], found: set[tuple[str, str, int]]
+) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("left over.log", "known.csv", "run/left"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "known.csv", (0, 0))
+    os.utime(tmp_path / "left over.log", (time.time() + 9,) * 2)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    with listening(monkeypatch, tmp_path, watching) as said, consumed() as read_by_spark:
+        read_by_spark(lambda: [one.format(here=tmp_path) for one in files])
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
+    monkeypatch.delenv(LINES)
+    with consumed() as read_by_spark:
+        read_by_spark(lambda: pytest.fail("nobody wants to know"))
 
 
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:

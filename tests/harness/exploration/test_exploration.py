@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import zlib
 from array import array
@@ -226,6 +228,43 @@ def test_what_is_found_does_not_depend_on_the_number_of_jobs(origin: str) -> Non
     assert told(alone) == told(together)
     assert alone.tried == 150
     assert bool(alone.violations) is (origin == BROKEN)
+
+
+_TWO_WAYS = """
+from threading import Event, Thread
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.on_cores import can_fork
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
+from streamproof.harness.exploration.search import SearchBudget, search
+
+if __name__ == "__main__":
+    def found():
+        searched = search(bench, [EverySingle(), RandomSchedules(7)], SearchBudget(150), jobs=2)
+        return searched.tried, searched.statuses, searched.struck, searched.violations
+
+    origin = "mutant:passive-replication-without-vector@trace.passive-replication"
+    bench = Bench(Registry().scenario(origin).scenario, Registry(), seed=7).with_input(40, 4)
+    assert can_fork()
+    forked = found()
+    assert can_fork()
+    over = Event()
+    Thread(target=over.wait).start()
+    assert not can_fork()
+    assert found() == forked
+    over.set()
+    print(forked[0], len(forked[-1]))
+"""
+
+
+def test_what_is_found_does_not_depend_on_how_processes_begin(tmp_path: Path) -> None:
+    """Forked where the search's own process has one thread; by themselves where it has more."""
+    script = tmp_path / "two_ways.py"
+    script.write_text(_TWO_WAYS)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    tried, violations = map(int, ended.stdout.split())
+    assert (tried, violations > 0) == (150, True)
 
 
 def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:

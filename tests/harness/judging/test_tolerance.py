@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade import JUDGES, Log, Made, Pass, chain
+from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,

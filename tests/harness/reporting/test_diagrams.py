@@ -431,6 +431,7 @@ def test_its_steps_say_what_each_log_held(found: Path, tmp_path: Path, monkeypat
     assert [one["log for sink-0"] for one in held if "log for sink-0" in one] == ["nothing", "#1", "nothing", "#1"]
 
 
+@pytest.mark.usefixtures("users_folder")
 def test_the_steps_of_a_simulated_run_say_what_each_log_held(tmp_path: Path) -> None:
     """As those of a counterexample do, on both ways to its page; of a run on a real cluster nobody knows."""
     named = f"{USERS_MODULE}:doubles"

@@ -61,9 +61,13 @@ def judged(
     done_alone: Mapping[int, int] | None = None,
     empty_shows: bool = False,
     since: int = SINCE,
+    rows_done: int = 6,
+    found: int | None = None,
 ) -> SwitchJudgement:
     """`failed` are the incarnations that ended by an error, `attempts` is how many there were of the version that went
-    on (the failed ones, unless told otherwise), and `other` is what the second reference run gave."""
+    on (the failed ones, unless told otherwise), and `other` is what the second reference run gave. `found` is what had
+    been committed when the version before was started, where it went on itself. Whoever goes on has `done` batches, of
+    so many rows of input."""
     records: list[Stamped] = []
 
     def note(record: Record) -> None:
@@ -78,7 +82,7 @@ def judged(
         if read is not None:
             note(Kept(name, 1, dict.fromkeys(("x", "y"), 1)))
         note(Ended(name, 1, {"source": [1]}))
-    note(Started(DRIVER, 1, None, 0))
+    note(Started(DRIVER, 1, None if found is None else (0, found), 0))
     for batch, rows in old.items():
         note(delivered(SINK, batch, rows, 1))
     restored = (1, committed) if committed >= 0 else None
@@ -95,7 +99,7 @@ def judged(
         timeline.append(Aborted(Stamp(90), gave_up, silent))
     else:
         for batch in done:
-            note(BatchDone(DRIVER, number, batch, 6, 0, 0, 10))
+            note(BatchDone(DRIVER, number, batch, rows_done, 0, 0, 10))
         if read is not None:
             note(Kept(DRIVER, number, dict(read)))
         note(Ended(DRIVER, number, {"source": [1]}))
@@ -211,7 +215,7 @@ def test_a_table_without_rows_shows_nothing() -> None:
 def test_beside_an_empty_table_shows_that_nothing_is_wrong_without_the_change() -> None:
     empty: Given = {0: {}, 1: {}, 2: {}}
 
-    assert judged({}, {}, alone=empty, empty_shows=True).outcome is UpgradeOutcome.CONTINUES
+    assert judged({}, {}, alone=empty, done=(1, 2), empty_shows=True).outcome is UpgradeOutcome.CONTINUES
 
 
 def test_one_that_goes_on_from_less_than_what_had_been_committed_has_taken_over_nothing() -> None:
@@ -333,12 +337,52 @@ def test_a_batch_that_both_versions_gave_counts_once() -> None:
     assert found.outcome is UpgradeOutcome.CONTINUES
 
 
+def test_one_that_has_taken_nothing_of_the_input_since_the_change_shows_nothing_by_a_table_that_is_right() -> None:
+    """As of keys that had all come before, from a source that it takes for read to its end."""
+    rows = {"x": 1, "y": 1}
+    found = [
+        judged({}, {}, before=READ, after=READ, read=rows),
+        judged({}, {}, before=READ, after=READ, read=rows, done=(1, 2), rows_done=0),
+        judged({}, {}, before=READ, after=READ, read=rows, done=(0,), committed=0),
+        judged(ALONE, {}),
+    ]
+
+    assert [one.outcome for one in found] == [UpgradeOutcome.UNKNOWN] * 4
+    assert [one.why.partition(":")[0] for one in (found[0], found[1], found[3])] == [
+        "no batch with input that came since the change is on record"
+    ] * 3
+
+
+def test_a_batch_that_was_under_way_and_is_given_with_other_rows_is_said() -> None:
+    alone: Given = {0: {"x": 1}, 1: {"y": 1}, 2: {"z": 1}}
+    left = {0: {"x": 1}, 1: {"y": 1, "z": 1}}
+
+    other = judged(left, {1: {"y": 1}, 2: {"z": 1}}, alone=alone, before=LINES, after=LINES)
+    same = judged({**left, 1: {"y": 1}}, {1: {"y": 1}, 2: {"z": 1}}, alone=alone, before=LINES, after=LINES)
+
+    whole = OutputShape(OutputMode.COMPLETE, ("word",))
+    replaced = judged({**OLD, 1: {"a": 7}}, REST, before=whole, after=whole)
+
+    assert (replaced.outcome, replaced.notes) == (UpgradeOutcome.CONTINUES, ())
+    assert other.outcome is UpgradeOutcome.CONTINUES
+    assert "batch 1 had been given to the sink before, with other rows" in other.notes[0]
+    assert same.notes == ()
+
+
+def test_that_the_version_before_had_done_nothing_since_it_went_on_itself_is_said() -> None:
+    """Who goes back from there goes on from his own state."""
+    nothing, something = (judged(OLD, REST, found=found) for found in (0, None))
+
+    assert "had committed nothing since it had gone on from batch 0 itself" in nothing.notes[0]
+    assert something.notes == ()
+
+
 def test_what_a_consumer_reads_is_compared_row_by_row() -> None:
     rows = {"x": 1, "y": 1}
 
-    right = judged({}, {}, before=READ, after=READ, read=rows)
-    double = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2})
-    allowed = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2}, claims=[at_least_once()])
+    right = judged({}, {}, before=READ, after=READ, read=rows, done=(1, 2))
+    double = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2}, done=(1, 2))
+    allowed = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2}, done=(1, 2), claims=[at_least_once()])
 
     assert [one.outcome for one in (right, double, allowed)] == [
         UpgradeOutcome.CONTINUES,
@@ -356,8 +400,8 @@ def test_a_table_that_cannot_be_compared_leaves_its_own_state_unknown() -> None:
 
     found = [
         judged({0: rows[0]}, {1: rows[1]}, alone=rows, before=keyed, after=keyed),
-        judged({}, {}, before=read, after=read, read={"x": 1, "y": 1}),
-        judged({}, {}, before=READ, after=READ, read={"x": -1}),
+        judged({}, {}, before=read, after=read, read={"x": 1, "y": 1}, done=(1, 2)),
+        judged({}, {}, before=READ, after=READ, read={"x": -1}, done=(1, 2)),
     ]
 
     assert [(one.outcome, one.committed) for one in found] == [(UpgradeOutcome.UNKNOWN, 0)] * 3

@@ -112,3 +112,16 @@ def test_a_setting_that_the_checkpoint_holds_otherwise_is_not_in_force(tmp_path:
     went = go_on_in(cast(RecoveryWorker, worker(tmp_path, acts)), 2, tmp_path / "left")
 
     assert went.kept == ("spark.sql.shuffle.partitions is 2, which the checkpoint holds, and not 3",)
+
+
+def test_a_setting_that_is_left_out_and_that_the_checkpoint_holds_is_in_force(tmp_path: Path) -> None:
+    provider, other = "spark.sql.streaming.stateStore.providerClass", "spark.sql.streaming.join.stateFormatVersion"
+
+    def acts(number: int, checkpoint: Path) -> None:
+        head = f'{{"batchWatermarkMs":0,"conf":{{"{provider}":"RocksDB","{other}":"2"}}}}'
+        (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
+
+    one = worker(tmp_path, acts)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left", {provider: "RocksDB", "spark.x": "1"})
+
+    assert went.kept == (f"{provider} is RocksDB, which the checkpoint holds, and which the version leaves to Spark",)

@@ -157,6 +157,30 @@ def test_states_of_each_way_are_counted_by_themselves() -> None:
     ]
 
 
+def test_what_is_to_be_said_of_any_state_is_told_of_all_that_are_told_together() -> None:
+    kept, failed = "{} rows of its table are of before the change", "it failed once before it went on"
+    found = [switched(CONTINUES), switched(CONTINUES, notes=(kept.format(1), failed)), switched(CONTINUES)]
+    (line,) = outcome_lines(record(*found, switched(CONTINUES, notes=(kept.format(2),))))
+
+    assert line.more == (f"{kept.format(1)} (of 2 of these)", f"{failed} (of 1 of these)")
+
+
+def test_an_input_that_ended_early_is_told_by_itself_and_is_no_further_state() -> None:
+    both = record(switched(CONTINUES), switched(WRONG, early=True, aside=FINE))
+    worse, fine = outcome_lines(both)
+
+    assert worse.more[0] == "with an input that ends before any of it comes again"
+    assert (fine.outcome, fine.more) == (CONTINUES, ())
+    assert list(tried_of(both)) == ["1 crash state tried, of 10 crash points"]
+    assert both.exit_status is ExitStatus.VIOLATED
+
+
+def test_nothing_counts_of_an_input_that_ended_early_after_the_last_batch_of_a_change() -> None:
+    early, other = switched(CONTINUES, early=True), switched(CONTINUES)
+
+    assert [record(one).sides(one).last_counting for one in (early, other)] == [2, 3]
+
+
 def test_that_nobody_is_blamed_is_told() -> None:
     (line,) = outcome_lines(record(switched(WRONG, aside=beside(WRONG, why="a twice"))))
 
@@ -185,6 +209,19 @@ def test_two_versions_that_are_the_same_are_said_to_be() -> None:
     assert not any("nothing was changed" in said for said in caveats(other))
 
 
+def test_that_each_version_is_read_in_its_own_way_is_said() -> None:
+    def of(name: str) -> SideRecord:
+        code = {"read": {"name": f"sinks:{name}", "source": None}}
+        return SideRecord("my_queries:word_count", {**SUBJECT, "code": code}, {"pyspark": "4.3.0"})
+
+    def said(**sides: SideRecord) -> bool:
+        return any("read is another" in one for one in caveats(record(switched(CONTINUES), **sides)))
+
+    assert said(old=of("one"), new=of("other"))
+    assert not said(old=of("one"), new=of("one"))
+    assert not said(old=of("one"))
+
+
 def replace_settings(one: UpgradeRecord) -> UpgradeRecord:
     """The same change, of settings alone: both versions should make the same."""
     return record(*one.switched, same_table=True, differ_in=("settings",))
@@ -195,7 +232,7 @@ def test_states_from_which_the_same_came_about_are_told_together_the_worst_first
     lines = outcome_lines(record(switched(CONTINUES), *refused, switched(WRONG, rows=("a twice",))))
 
     assert [(line.outcome, line.states) for line in lines] == [(WRONG, 1), (REFUSED, 3), (CONTINUES, 1)]
-    assert "nothing was written: every file is as it was" in lines[1].more
+    assert "nothing was written: every file in its folders is as it was" in lines[1].more
 
 
 def test_what_one_that_was_refused_has_left_and_what_the_old_version_makes_of_it_is_told() -> None:
@@ -296,6 +333,17 @@ def test_an_input_whose_events_are_spaced_comes_again_too() -> None:
     assert {later.time - earlier.time for earlier, later in pairwise(events)} == {10}
     assert longer.last_before(query) == 1
     assert longer.last_batch(query) == len(query.batches(longer.workload)) - 3
+
+
+def test_an_input_that_ends_early_has_the_same_batches_up_to_the_last_change() -> None:
+    query = replace(query_word_count(), batch_events=4)
+    longer = touched_again(words(3, events=10, batch=5))
+    whole = query.batches(longer.workload)
+    early = longer.ended_early(query, whole)
+
+    assert early[: longer.last_before(query) + 1] == whole[: longer.last_before(query) + 1]
+    assert sum(map(len, early[:-2])) == 10
+    assert [len(batch) for batch in early[-2:]] == [1, 1]
 
 
 def test_the_change_is_made_before_any_key_comes_again() -> None:

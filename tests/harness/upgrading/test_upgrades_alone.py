@@ -4,6 +4,7 @@ looks."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -35,7 +36,8 @@ from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
-from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide
+from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, prepared
+from streamproof.harness.upgrading.switch_judging import OTHER_BATCHES
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 
@@ -135,10 +137,16 @@ def test_rollbacks_that_could_not_be_tried_leave_it_unknown(monkeypatch: pytest.
     assert record.exit_status is ExitStatus.UNKNOWN
 
 
-def upgrade_at_work(monkeypatch: pytest.MonkeyPatch, folder: Path, asides: Mapping[bool, Aside]) -> Any:
+def upgrade_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    asides: Mapping[bool, Aside],
+    query: Query | None = None,
+    basis: Basis = Basis.ALL,
+) -> Any:
     """One whose version before comes to this, by whether it goes on from what the other has left."""
-    side = UpgradeSide(query_word_count())
-    request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry())
+    side = UpgradeSide(query or query_word_count())
+    request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), basis=basis)
     at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
     at_work.until = monotonic() + 60 * request.minutes
     monkeypatch.setattr(at_work, "_aside", lambda worker, way, before, one, *, after: asides[after])
@@ -150,7 +158,7 @@ def tried(*of: Switched) -> list[Any]:
     return [upgrading._Tried(nothing, nothing, one) for one in of]
 
 
-BEFORE: Any = SimpleNamespace(moves_into=lambda worker: None)
+BEFORE: Any = SimpleNamespace(moves_into=lambda worker: None, query=query_word_count())
 FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
 WRONG, REFUSED = (
     Switched(Way.UPGRADE, (crash_at(),), "runs/upgrade-0001", 2, outcome, committed=1, changed=("checkpoint/x",))
@@ -193,9 +201,20 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
     assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
 
 
-def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int], alive: int) -> list[Any]:
-    """From a state of each of these batches, as long as the machine bears it; each shows by its batch."""
-    passed = [SimpleNamespace(state=SimpleNamespace(files=("x",)), batch=batch) for batch in batches]
+def go_on(
+    monkeypatch: pytest.MonkeyPatch,
+    at_work: Any,
+    batches: Sequence[int],
+    alive: int,
+    *,
+    effects: Sequence[OutsideEffect] = (),
+    comes_to: Switched | None = None,
+) -> list[Any]:
+    """From a state of each of these batches, as long as the machine bears it; each shows by its batch, and one with an
+    input that ended early with a negative one. The version has these effects where it goes on."""
+    comes_to = WRONG if comes_to is None else comes_to
+    file = SimpleNamespace(path="/worker-0/checkpoint/state/0/0/1.delta")
+    passed = [SimpleNamespace(state=SimpleNamespace(files=(file,)), batch=batch) for batch in batches]
     went = iter([SimpleNamespace(attempt=None)] * alive)
     for name, stands_for in {
         "points_of_the_driver": lambda *_, **__: passed,
@@ -209,21 +228,29 @@ def go_on(monkeypatch: pytest.MonkeyPatch, at_work: Any, batches: Sequence[int],
     monkeypatch.setattr(
         at_work,
         "_enter",
-        lambda worker, way, version, crashed, mates, went: tried(
-            msgspec.structs.replace(WRONG, crashes=(crash_at(crashed.next_incarnation),))
+        lambda worker, way, version, crashed, mates, went, early=False: tried(
+            msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early)
         )[0],
     )
     states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
-    worker = SimpleNamespace(store=SimpleNamespace(restore=lambda state: None))
+
+    def live(actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
+        attempt = Attempt(actor, incarnation)
+        attempt.noted = [Noted(tuple(effects))] if watched else []
+        return attempt
+
+    worker = SimpleNamespace(
+        store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
+    )
     found = at_work._go_on(
         worker,
         Way.UPGRADE,
         BEFORE,
         states,
         None,
-        lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=None),
+        lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=here.state),
     )
-    return [one.switched.crashes[0].batch for one in found]
+    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in found]
 
 
 def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -237,6 +264,64 @@ def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pyte
     assert ["waited 90 s for a warm session" in said for said in at_work.not_tried] == [True, True]
     with pytest.raises(DeadlinePassed):
         go_on(monkeypatch, at_work, [1, 2], alive=0)
+
+
+def test_what_a_version_does_outside_only_where_it_goes_on_leaves_nothing_to_be_judged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As one that makes a copy elsewhere of a checkpoint that it finds, and is refused then."""
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+
+    assert go_on(monkeypatch, at_work, [1, 2], alive=2, effects=[OUTSIDE]) == []
+    assert "from what the other has left, the new version has effects outside" in at_work.unjudgeable
+
+
+def test_those_of_which_the_end_alone_is_compared_go_on_with_an_input_that_ends_early_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fine = msgspec.structs.replace(WRONG, outcome=UpgradeOutcome.CONTINUES)
+    read_by_others = replace(query_word_count(), batch_events=50, write=write, read=read)
+    given = replace(query_word_count(), batch_events=50)
+
+    tried_early = [
+        go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}, one), [1, 1, 1], alive=6, comes_to=comes_to)
+        for one, comes_to in (
+            (read_by_others, fine),
+            (read_by_others, WRONG),
+            (given, fine),
+            (given, msgspec.structs.replace(fine, notes=(OTHER_BATCHES,))),
+        )
+    ]
+
+    # The batches of update mode are compared one by one, where they can be; and of states with the same batch two are
+    # enough.
+    assert tried_early == [[1, -1, 1, -1, 1], [1, 1, 1], [1, 1, 1], [1, -1, 1, -1, 1]]
+
+
+def test_what_spark_says_of_batches_is_kept_however_many_follow() -> None:
+    """By that is known who has processed a batch again, of which Spark keeps a hundred unless it is told otherwise."""
+    side = UpgradeSide(query_word_count())
+    settings = prepared(UpgradeRequest(side, side, FED, Registry())).new.query.settings
+
+    assert int(settings["spark.sql.streaming.numRecentProgressUpdates"]) >= 100_000
+
+
+def test_that_state_is_left_with_which_nothing_since_the_change_has_begun_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    since = upgrade_at_work(monkeypatch, tmp_path, {}, basis=Basis.SINCE)
+    of_all = upgrade_at_work(monkeypatch, tmp_path, {})
+    for one in (since, of_all):
+        go_on(monkeypatch, one, [1], alive=1)
+
+    assert (since.not_looked_at, of_all.not_looked_at) == ([upgrading.STATE_LEFT], [])
+
+
+def test_what_is_accepted_is_said_not_to_be_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    query = replace(query_word_count(), accepts=["file /data/*"])
+    record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone([OUTSIDE]), query)
+
+    assert [said for said in record.not_looked_at if "the new version leaves in file /data/x.db" in said]
 
 
 def no_session(*_: Any, **__: Any) -> Any:

@@ -83,6 +83,7 @@ def relied_on(folder, where, lines):
 
 
 IN_TRANSFORM = {}
+RUNS = set()
 
 
 def transform(lines):
@@ -112,6 +113,7 @@ def batch_into(folder):
         if number:
             return
         session, before = frame.sparkSession, passed.value
+        RUNS.add(folder)
         rows = frame.collect()
         frame.createOrReplaceTempView("this_batch")
         frame.foreach(lambda row: passed.add(1))
@@ -142,6 +144,7 @@ def batch_into(folder):
             f"a beginning of its own, {spark.sparkContext.startTime}": lambda: (
                 str(spark.sparkContext.startTime) == spark.conf.get("spark.app.startTime")
             ),
+            "memory that no other run has": lambda: len(RUNS) == 1,
             "an RDD": lambda: spark.sparkContext.parallelize([1, 2, 3]).map(lambda n: n * 2).sum() == 12,
         }
         relied_on(folder, "batch", lines)
@@ -178,6 +181,11 @@ def read(session, folders):
     }
     relied_on(folders.sink / "lines", "read", lines)
     return session.read.json(str(folders.sink / "lines"))
+
+
+def read_what_every_run_has(session, folders):
+    """Two runs are no one application, and began at two times."""
+    return read(session, folders).where("line NOT LIKE '% of its own, %'")
 
 
 def counted():

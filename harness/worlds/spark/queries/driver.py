@@ -32,7 +32,7 @@ from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import consumed, followed, noticed
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
-from ....judging.references import row_number
+from ....judging.outputs import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, KeptInTheJvm, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
@@ -167,8 +167,9 @@ def _reset_stores(query: Query, folders: RunFolders) -> None:
 def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[str, Any]:
     assert query.read is not None
     try:
-        with consumed():
+        with consumed() as read_by_spark:
             frame = query.read(spark, folders)
+            read_by_spark(lambda: _files_of(frame))
         schema = frame.schema
         check_schema(query, schema)
         rows = frame.collect()
@@ -177,6 +178,14 @@ def _table_read(spark: SparkSession, query: Query, folders: RunFolders) -> dict[
     except Exception as error:
         raise InvalidOperator(f"query {query.name!r}: read failed: {shortened_error(error_text(error))}") from error
     return canonical_table(query, rows, schema)
+
+
+def _files_of(frame: DataFrame) -> list[str]:
+    """Those that Spark reads for a frame, as far as its plan says so. What is wrong with the plan, collecting says."""
+    try:
+        return frame.inputFiles()
+    except Exception:
+        return []
 
 
 def _batch_done(
@@ -248,17 +257,20 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
 
 
 def look_into_stores(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
-    """Hand in two tables: of another run that has just begun, and then of this one, as it has left it."""
+    """Hand in a table of another run that has just begun; and where that could have been in the way of this one, in a
+    store, then a second: of this one, as it has left it."""
     query, beside = plan.query, run.beside
     for folder in beside.stored:
         folder.mkdir(exist_ok=True)
     try:
         _reset_stores(query, beside)
-        others = _table_of_none(spark, query, beside)
+        tables = [_table_of_none(spark, query, beside)]
     finally:
         for folder in beside.stored:
             shutil.rmtree(folder, ignore_errors=True)
-    for table in (others, _table_read(spark, query, run.aside)):
+    if query.stores:
+        tables.append(_table_read(spark, query, run.aside))
+    for table in tables:
         link.send(Kept(run.actor, plan.incarnation, table))
     link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
 
@@ -356,8 +368,9 @@ def _checked(query: Query, output: object) -> DataFrame:
 def _session(head: PlanHead) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    if head.attaches or (head.stands_by and PORT in os.environ):
-        spark = attached_session(Path(head.settings.get(WAREHOUSE, head.warehouse)))
+    number = _number_of_the_run()
+    if head.attaches or number is not None or (head.stands_by and PORT in os.environ):
+        spark = attached_session(Path(head.settings.get(WAREHOUSE, head.warehouses[number or 0])))
         for name, value in {**head.settings, **head.secrets}.items():
             if spark.conf.isModifiable(name):
                 spark.conf.set(name, value)
@@ -399,10 +412,38 @@ def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
         except Exception as error:
             # It takes longer then, and that is all.
             print(f"the query could not be warmed up: {shortened_error(error_text(error))}", file=sys.stderr)
-    heir = [sys.executable, "-m", __spec__.name if __spec__ is not None else __name__, path]
-    status = subprocess.run(heir, env={**os.environ, **gateway_of(spark)}, check=False).returncode
+    status = _heir_of(spark, path)
     spark.stop()
     return status
+
+
+def run_each(head: PlanHead, path: str) -> int:
+    """Bring up a session, and leave it to one process after the other, each of which runs one of the runs: a
+    connection, or whatever else the user's code keeps in memory, is that of one run. Returns when one has failed, or
+    all have ended."""
+    spark = _session(head)
+    status = 0
+    for number in range(len(head.actors)):
+        status = status or _heir_of(spark, path, {_NUMBER: str(number)})
+    spark.stop()
+    return status
+
+
+def _heir_of(spark: SparkSession, path: str, more: Mapping[str, str] | None = None) -> int:
+    """Runs what is planned there in a process that attaches to the JVM of this one. Returns the status that it ends
+    with."""
+    heir = [sys.executable, "-m", __spec__.name if __spec__ is not None else __name__, path]
+    return subprocess.run(heir, env={**os.environ, **gateway_of(spark), **(more or {})}, check=False).returncode
+
+
+_NUMBER: Final = "STREAMPROOF_RUN_NUMBER"
+"""In the environment of a process that runs one of several runs: its number."""
+
+
+def _number_of_the_run() -> int | None:
+    """None: there is but one, or none is chosen yet."""
+    number = os.environ.get(_NUMBER)
+    return None if number is None else int(number)
 
 
 def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
@@ -423,18 +464,6 @@ def _register_source(spark: SparkSession) -> None:
         spark.dataSource.register(EventSource)
 
 
-def _forget_tables(spark: SparkSession) -> None:
-    """Those that a run has saved by name alone, where no other process knows them: the next begins without."""
-    session: Any = spark._jsparkSession
-    catalog = session.sharedState().externalCatalog().unwrapped()
-    if catalog.getClass().getSimpleName() != "InMemoryCatalog":
-        return
-    tables = catalog.listTables("default")
-    for name in [tables.apply(place) for place in range(tables.size())]:
-        if catalog.getTable("default", name).tableType().name() == "MANAGED":
-            spark.sql(f"DROP TABLE `{name}`")
-
-
 def _start_python_workers(spark: SparkSession) -> None:
     """One for each core, which knows nothing of the user's code yet."""
     count = int(spark.conf.get("spark.cores.max", "1") or 1)
@@ -450,37 +479,40 @@ def main(path: str) -> int:
         enter_working_folder(head.working_folder)
         if head.stands_by and PORT not in os.environ:
             return stand_by(head, file, path)
+        if len(head.actors) > 1 and _number_of_the_run() is None:
+            return run_each(head, path)
         return _run(head, file)
 
 
 def _run(head: PlanHead, file: BinaryIO) -> int:
     link = DriverLink(head)
-    for actor in head.actors:
-        link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
+    number = _number_of_the_run()
+    link.send(Begun(head.actors[number or 0], 0, head.incarnation, time.monotonic_ns()))
     try:
         spark = _session(head)
         link.send(SparkRuns(spark.version, python_versions()))
         told = telling_what_is_kept(spark, lambda what: link.send(KeptInTheJvm(what)))
         with told if head.attaches else nullcontext():
-            plan = _run_all(head, file, spark, link)
+            plan = _run_planned(head, file, spark, link, number or 0)
     except StreamproofError as error:
         link.ask(Failed(type(error).__name__, without_values(str(error), head.secrets)))
         raise
-    if not plan.attaches and not plan.stands_by:
+    if not plan.attaches and not plan.stands_by and number is None:
         spark.stop()
     return 0
 
 
-def _run_all(head: PlanHead, file: BinaryIO, spark: SparkSession, link: DriverLink) -> QueryPlan:
+def _run_planned(head: PlanHead, file: BinaryIO, spark: SparkSession, link: DriverLink, number: int) -> QueryPlan:
     with noticed():
         plan = _read_plan(head, file)
     _register_source(spark)
     if plan.stands_by:
         _start_python_workers(spark)
-    for number, run in enumerate(plan.runs):
-        if number:
-            _forget_tables(spark)
-        _RUNS[run.kind](spark, plan, run, link)
+    if len(plan.runs) > 1:
+        # Python workers are kept for those who have the same environment, and remember as processes do.
+        spark.sparkContext.environment[_NUMBER] = str(number)
+    run = plan.runs[number]
+    _RUNS[run.kind](spark, plan, run, link)
     return plan
 
 

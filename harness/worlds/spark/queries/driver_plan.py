@@ -22,7 +22,8 @@ class RunKind(Enum):
     BATCH_JOB = "batch job"
     """Over the same input, for a second opinion."""
     STORES = "stores"
-    """Nothing of it: its stores are reset for another run, and read for both."""
+    """Nothing of it: another run is read that has just begun; and where there are stores, which are reset for that one,
+    this run, too."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class QueryRun:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What a driver needs to know. It runs its runs one after the other in one session."""
+    """What a driver needs to know. It runs its runs one after the other in one JVM, each in a process and a session of
+    its own."""
 
     token: str
     harness: Endpoint
@@ -93,8 +95,8 @@ class PlanHead:
     stands_by: bool
     settings: Mapping[str, str]
     secrets: Mapping[str, str]
-    warehouse: Path
-    """Of the first run."""
+    warehouses: tuple[Path, ...]
+    """Of its runs."""
     working_folder: Path
     """Of the process that wrote the plan."""
 
@@ -113,7 +115,7 @@ def write_query_plan(path: Path, plan: QueryPlan) -> Path:
         plan.stands_by,
         dict(plan.query.settings),
         dict(plan.query.secrets),
-        plan.runs[0].folders.warehouse,
+        tuple(run.folders.warehouse for run in plan.runs),
         Path.cwd(),
     )
     what = f"the query {plan.query.name!r}"

@@ -13,8 +13,7 @@ from typing import Final
 
 from ....contracts.query import Query
 from ....contracts.scenario import Scenario
-from ....contracts.subject import QUERY_POINTS, TASK_POINTS
-from ....core.addresses import DRIVER, FINE_POINTS, TASK, Moment, Point
+from ....core.addresses import DRIVER, FINE_POINTS, QUERY_POINTS, TASK, TASK_POINTS, Moment, Point
 from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint

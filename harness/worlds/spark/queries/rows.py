@@ -11,7 +11,7 @@ from ....contracts.query import Query
 from ....core.errors import InvalidOperator
 from ....core.events import Event, Value
 from ....judging import shapes
-from ....judging.references import row_number
+from ....judging.outputs import row_number
 from ....judging.shapes import keyed
 from .row_values import canonical_row, unrecordable
 

@@ -19,11 +19,12 @@ from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.lost_request import lost_request
 from streamproof.faults.slow_disk import slow_disk
+from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.query import CLOSING_MS, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.contracts.subject import Claim, claimed
+from streamproof.harness.contracts.subject import claimed
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.core.events import Event
