@@ -182,7 +182,7 @@ def note_numbers(state: CampaignState, query: Query) -> None:
 def note_memory(state: CampaignState, query: Query) -> None:
     """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
     if functions := functions_that_remember(query):
-        state.not_covered.append(BY_MEMORY.format(functions=_some(functions, "more function")))
+        state.not_covered.append(BY_MEMORY.format(functions=some_of(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:
