@@ -29,6 +29,7 @@ from .reruns import Derivation, Rerun
 from .run_order import as_sent, in_run_order
 
 STATE_OFF = "state off by"
+STATE_LOST = "state lost"
 AT_SINKS = "outputs lost", "sinks"
 STEPS = 200
 """At so many places of an execution it is looked how far one event moves a state."""
@@ -313,8 +314,12 @@ class MeasuredLosses:
         whole = [*self._of_inputs(), *self._of_states(), self._at_the_sinks()]
         yield from whole
         over = {(one.what, one.where) for one in whole if is_over(one)}
-        for name, one in (*self._of_channels(), *self._of_slices(), *self._for_a_while()):
+        for name, one in (*self._of_channels(), *self._of_slices()):
             if is_over(one) and (one.what, name) not in over:
+                yield one
+        lost = {where.partition(",")[0] for what, where in over if what in (STATE_OFF, STATE_LOST)}
+        for name, one in self._for_a_while():
+            if is_over(one) and lost.isdisjoint((name, one.where.partition(",")[0])):
                 yield one
 
     def _of_inputs(self) -> Iterator[Measured]:
@@ -391,7 +396,7 @@ class MeasuredLosses:
             if len(lost) > 1:
                 allowed = bound.theta * self.share_of(name, window)
                 where = self._in_window(name, window)
-                yield Measured("state lost", where, self._failed(name, window), sum(lost), allowed)
+                yield Measured(STATE_LOST, where, self._failed(name, window), sum(lost), allowed)
         for name, off in wholes.items():
             allowed = bound.theta * self.share_of(name) + off.moved
             yield Measured(STATE_OFF, name, self._failed(name), off.by, allowed, off.excused)
