@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
-from ..core.events import Event, Output, carried
+from ..core.events import PLAIN, Event, Output, carried
 from ..core.operators import Operator, rows_of
 from ..core.slice_names import operator_of
 from ..core.topology import Topology
@@ -24,7 +24,7 @@ from .exactness import other_keys, same_value
 
 EVENTS: Final = 400
 """Of each slice, so many are executed at most."""
-TAKEN_AGAIN: Final = 2_000
+TAKEN_AGAIN: Final = 600
 """So many events are taken by restored states in all; of a small input, from each place of it on."""
 LEAST: Final = 4
 """From so many places on it is tried, however many events there are."""
@@ -149,4 +149,4 @@ class _Going:
 
 
 def _said(outputs: Iterable[Output]) -> list[list[Any]]:
-    return [[key, carried(value)] for key, value in outputs]
+    return [[key, value if type(value) in PLAIN else carried(value)] for key, value in outputs]
