@@ -20,10 +20,11 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     operator that feeds it, were made and taken by nobody; and no more than (Gamma + L beta) e outputs are missing at
     the sinks. e is 1 - 2^-k after k failures of the slice that failed most, which is less than 1. On a channel, and in
     the state of a slice, no more may be missing than by the failures of its own ends, or its own: one that never failed
-    loses nothing. With windows, what failures in one of them took from states is no further than Theta e by the
-    failures in it; of inputs and outputs, of which no record says when they were lost, e is the sum over the windows. A
-    failure is an incarnation in the place of another. Nothing counts twice or comes out of order, and what an operator
-    takes for a punctuation is not lost.
+    loses nothing. What was lost of a state counts in the end, and as it was when it had just been lost. With windows,
+    what failures in one of them took from states is no further than Theta e by the failures in it; of inputs and
+    outputs, of which no record says when they were lost, e is the sum over the windows. A failure is an incarnation in
+    the place of another. Nothing counts twice or comes out of order, and what an operator takes
+    for a punctuation is not lost.
 
     The ideal state is that of an execution of all input, as those upstream made it, in the order of its channels. beta
     is measured, and so is what the lost inputs have moved, where that is less than alpha allows, but for operators that

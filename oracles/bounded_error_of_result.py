@@ -101,7 +101,9 @@ def _holds(bound: ResultBound, error: ResultError, crashes: int) -> str:
     unseen = f"; not looked at: {error.unseen:,} rows differ in other columns" if error.unseen else ""
     # What a function makes of them, nobody else has said.
     lost = f"; {_rows(error.missing)} lost or changed" if bound.measure is Measure.DISTANCE else ""
-    return f"{said}{lost}{twice}{unseen}"
+    keys = "1 key" if error.alone == 1 else f"{error.alone:,} keys"
+    alone = f"; {keys} only in one of the two tables, which counts as 0 in the other" if error.alone else ""
+    return f"{said}{lost}{alone}{twice}{unseen}"
 
 
 ORACLE = Oracle(

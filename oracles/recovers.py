@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from ..harness.core.addresses import Address
 from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
@@ -15,6 +17,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
+from ..harness.judging.waiting_inputs import ChannelPassages
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
     Changed,
@@ -39,9 +42,12 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     no fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the
     claim states one); in the simulator, where waiting costs no time, the world had come to rest. With a bound also
     *bound-exceeded*: after a fault had ended, the first sign of work came later than that; where it had ended a slice,
-    the first one of that slice, or of another replica of it, after it was started again. UNKNOWN where it was still at
-    work when it was given up, where a fault was in force until then, where no fault struck, or the clock is virtual and
-    a bound was stated. It says nothing of what comes out, and no guarantee that does implies it.
+    the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
+    pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
+    left what there was for it alone for longer than that, beyond the longest that it had before the first fault.
+    UNKNOWN where it was still at work when it was given up, where a fault was in force until then, where no fault
+    struck, or the clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that
+    does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
@@ -50,8 +56,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
         if case.timeless:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
-            late = [one for one in _waits(history, struck) if one[0] > guarantee.within.micros]
-            found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (_late(*one) for one in late)),) if late else ()
+            limit = guarantee.within.micros
+            waits = (*_waits(case, struck, limit), *_left_alone(case, struck))
+            late = [one for one in waits if one.micros > limit]
+            found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (one.evidence for one in late)),) if late else ()
     said = "fault" if len(struck) == 1 else "faults"
     return decide(case, guarantee, found, f"back after {len(struck):,} {said}", unclear=unclear)
 
@@ -126,11 +134,55 @@ _ANYBODY = ""
 """Whose signs of work count where a fault ended nobody."""
 
 
-def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, str, FaultStruck]]:
+@dataclass(frozen=True)
+class _Wait:
+    """How long it took after a fault until somebody was back."""
+
+    micros: int
+    where: str
+    struck: FaultStruck
+    what: str = "the first sign of work came"
+
+    @property
+    def evidence(self) -> Evidence:
+        said = f"{self.what} {self.micros / 1e6:.2f} s later"
+        return Evidence(said, self.where, (self.struck.stamp.at,), self.struck.number)
+
+
+def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
+    """How long slices that a fault hit, and did not end, left their input alone after it."""
+    healed = _healed(case.history)
+    for one in struck:
+        at = healed.get((one.number, one.bite.target)) if one.bite.lasting else one.stamp.at
+        reexecution = case.collation.reexecution
+        if one.bite.gone or at is None or reexecution is None:
+            continue
+        topology, hit = reexecution.topology, dict.fromkeys(map(slice_of, one.bite.actors))
+        for slice_id in (name for name in hit if name in topology.slices):
+            ups = topology.upstream(slice_id)
+            # Of a link both ends are hit, and nothing but what passes between them.
+            link = any(word in one.bite.target for word in _BETWEEN)
+            senders = [up for up in ups if up in hit] if link else ups
+            micros = case.analysis(ChannelPassages).waited(slice_id, senders, at)
+            if micros is not None:
+                yield _Wait(micros, slice_id, one, "what was there for it was taken")
+
+
+_BETWEEN: Final = (" and ", " to ")
+"""What stands between the ends of a link, where that was hit."""
+
+
+def _healed(history: History) -> dict[tuple[int, str], int]:
+    """Fault and target -> when it had ended."""
+    return {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+
+
+def _waits(case: Case, struck: list[FaultStruck], limit: int) -> Iterator[_Wait]:
     """How long after each fault the first sign of work came, in microseconds: of each actor that it ended, or else of
-    anybody."""
+    anybody for whom there was something to do."""
+    history = case.history
     signs = _signs(history, struck)
-    healed = {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+    healed = _healed(history)
     placed = [entry for entry in history.timeline if isinstance(entry, Placed)]
     for one in struck:
         ended = healed.get((one.number, one.bite.target), one.stamp.at) if one.bite.lasting else one.stamp.at
@@ -139,8 +191,13 @@ def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, s
             lost = one.bite.actors if actor is _ANYBODY else (actor,)
             again = (e.stamp.at for e in placed if e.actor in lost and e.stamp.at >= ended)
             began = min(again, default=ended)
-            if first is not None:
-                yield first - (began if began <= first else ended), actor or _where(one), one
+            if first is None:
+                continue
+            since = began if began <= first else ended
+            if first - since > limit and actor is _ANYBODY:
+                there = case.analysis(ChannelPassages).something_since(ended)
+                since = since if there is None else max(since, there)
+            yield _Wait(first - since, actor or _where(one), one)
 
 
 def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[int]]:
@@ -169,10 +226,6 @@ def _is_sign(record: Record) -> bool:
     if isinstance(record, Offered | Refused | Started | Restored | InSync | Decided | Changed):
         return False
     return slice_of(whose(record)) not in (*REFERENCES, BATCH_JOB)
-
-
-def _late(wait: int, where: str, struck: FaultStruck) -> Evidence:
-    return Evidence(f"the first sign of work came {wait / 1e6:.2f} s later", where, (struck.stamp.at,), struck.number)
 
 
 ORACLE = Oracle(

@@ -21,6 +21,10 @@ EXHAUSTED_BATCHES: Final = 5
 of a slice."""
 
 
+PROVED: Final = 2
+"""So many crashes, one after the other, are tried by a search that proves something."""
+
+
 def exhausting_plans(budget: SearchBudget) -> list[SearchPlan]:
     """Every crash, then every pair; where time or schedules are limited, every three with what is left."""
     return [Successive(faults) for faults in ((1, 2) if budget == SearchBudget() else (1, 2, 3))]
@@ -59,8 +63,15 @@ class CrashStatement:
 
 
 def statements(bench: Bench, findings: SearchFindings) -> list[CrashStatement]:
-    """One for each number of crashes that was tried."""
-    return [_statement(bench, findings, one) for _, one in sorted(findings.successions.items()) if one.tried]
+    """One for each number of crashes that was tried, and for single ones and pairs also where there was no time for
+    any: what proves something has tried these."""
+    asked = (one for _, one in sorted(findings.successions.items()))
+    return [_statement(bench, findings, one) for one in asked if one.tried or not (one.exact or one.faults > PROVED)]
+
+
+def prove(stated: Sequence[CrashStatement]) -> bool:
+    """Whether the claims hold under every crash and every pair."""
+    return all(one.proves for one in stated if one.faults <= PROVED)
 
 
 def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> CrashStatement:
@@ -106,6 +117,8 @@ def world_of(bench: Bench) -> str:
 
 def _outcome(bench: Bench, made: CrashStatement) -> str:
     claims = " and ".join(map(str, bench.claims))
+    if not made.tried:
+        return "the time was over before"
     if made.violated:
         said = f"{claims} violated under {made.violated:,}"
     elif made.unknown:

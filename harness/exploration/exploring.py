@@ -22,7 +22,7 @@ from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench, Outcome, Trial, resized
 from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus
 from .counterexample import Counterexample, counterexample, save
-from .exhausting import exhausting_plans, statements
+from .exhausting import exhausting_plans, prove, statements
 from .guided import CorpusEntry, GuidedSchedules
 from .largest_errors import LargestErrors, largest_errors, measures
 from .pieces import NO_PIECE, Tried, is_past
@@ -88,7 +88,7 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.findings.interrupted or self.goes_on:
             return None
-        if self.exhaust and not all(one.proves for one in statements(self.bench, self.findings)[:2]):
+        if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
         if self.findings.essential or cut or self.few or self.untried:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -28,6 +29,7 @@ from .reruns import Derivation, Rerun
 from .run_order import as_sent, in_run_order
 
 STATE_OFF = "state off by"
+STATE_LOST = "state lost"
 AT_SINKS = "outputs lost", "sinks"
 STEPS = 200
 """At so many places of an execution it is looked how far one event moves a state."""
@@ -315,6 +317,10 @@ class MeasuredLosses:
         for name, one in (*self._of_channels(), *self._of_slices()):
             if is_over(one) and (one.what, name) not in over:
                 yield one
+        lost = {where.partition(",")[0] for what, where in over if what in (STATE_OFF, STATE_LOST)}
+        for name, one in self._for_a_while():
+            if is_over(one) and lost.isdisjoint((name, one.where.partition(",")[0])):
+                yield one
 
     def _of_inputs(self) -> Iterator[Measured]:
         bound = self._bound
@@ -344,6 +350,16 @@ class MeasuredLosses:
         for slice_id, off in self._off.items():
             failed, allowed = sum(self.failures(slice_id).values()), self._bound.theta * self.share(slice_id)
             yield operator_of(slice_id), Measured(STATE_OFF, slice_id, failed, off.by, allowed + off.moved)
+
+    def _for_a_while(self) -> Iterator[tuple[str, Measured]]:
+        """What was lost of the states of copies, by how far they were off when it had just been lost: what comes later
+        may take the place of it."""
+        for slice_id, state in self._states.items():
+            for window, gone, failed in self._gone(slice_id):
+                allowed = self._bound.theta * (1 - 2.0**-failed)
+                where = self._in_window(slice_id, window)
+                amount = state.without_for_a_while(gone)
+                yield operator_of(slice_id), Measured("state lost for a while", where, failed, amount, allowed)
 
     @cached_property
     def _off(self) -> Mapping[str, _Off]:
@@ -380,13 +396,23 @@ class MeasuredLosses:
             if len(lost) > 1:
                 allowed = bound.theta * self.share_of(name, window)
                 where = self._in_window(name, window)
-                yield Measured("state lost", where, self._failed(name, window), sum(lost), allowed)
+                yield Measured(STATE_LOST, where, self._failed(name, window), sum(lost), allowed)
         for name, off in wholes.items():
             allowed = bound.theta * self.share_of(name) + off.moved
             yield Measured(STATE_OFF, name, self._failed(name), off.by, allowed, off.excused)
 
     def _by_failure(self, slice_id: str, state: _State) -> Iterator[tuple[int, Measured]]:
         """Window, and what had been taken into a state and was lost in it, after each failure."""
+        for window, gone, failed in self._gone(slice_id):
+            allowed = self._bound.theta * (1 - 2.0**-failed)
+            yield (
+                window,
+                Measured("state lost", self._in_window(slice_id, window), failed, state.without(gone), allowed),
+            )
+
+    def _gone(self, slice_id: str) -> Iterator[tuple[int, set[Derivation], int]]:
+        """After each failure: its window, what had been taken into a state and was lost in that, and how many failures
+        there were in it."""
         successions = list(self._successions(slice_id))
         held = [set(rerun.lineage()) for rerun, _, _ in successions]
         lost: dict[int, set[Derivation]] = {}
@@ -396,9 +422,7 @@ class MeasuredLosses:
             gone |= held[place - 1].difference(*held[place:])
             failures[window] = failures.get(window, 0) + count
             if failures[window]:
-                allowed = self._bound.theta * (1 - 2.0 ** -failures[window])
-                where = self._in_window(slice_id, window)
-                yield window, Measured("state lost", where, failures[window], state.without(gone), allowed)
+                yield window, gone, failures[window]
 
     def _in_window(self, where: str, window: int) -> str:
         length = self._bound.window
@@ -482,6 +506,15 @@ class _State:
         if not lost:
             return 0.0
         return self.distance(self._execute(event for d, event in self._taken.items() if d not in lost), self.ideal)
+
+    def without_for_a_while(self, lost: set[Derivation]) -> float:
+        """The same when the last of these had just been taken, and nothing that came after it."""
+        places = [place for place, derivation in enumerate(self._taken) if derivation in lost]
+        if not places:
+            return 0.0
+        by_then = list(islice(self._taken.items(), places[-1] + 1))
+        held = self._execute(event for derivation, event in by_then if derivation not in lost)
+        return self.distance(held, self._execute(event for _, event in by_then))
 
     def false_distance(self, states: Sequence[Any]) -> str:
         """What the operator says of distances that cannot be so; empty where nothing was found."""

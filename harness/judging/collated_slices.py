@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.events import Event
 from ..core.lazily import lazily
+from ..core.slice_names import operator_of
 from ..core.verdicts import Anomaly, Evidence, Tally, none_of, tally
 from ..recording.history import History
+from ..recording.records import CheckpointTaken
 from .channel_counts import ChannelCount, altered_outputs, channel_count, take_out_others
 from .completeness import why_inconclusive, why_stalled
 from .contents import Lacking, find_lacking
@@ -109,7 +111,14 @@ class CollatedSlices:
     @lazily
     def unjudgeable(self) -> str:
         unexplained = next(iter(self.reexecution.unexplained.values()), "")
-        return unexplained or self._expected.false_word or why_not_followed(self.reexecution)
+        word = self._expected.false_word or self._false_snapshot()
+        return unexplained or word or why_not_followed(self.reexecution)
+
+    def _false_snapshot(self) -> str:
+        """Of an operator that took checkpoints, why they do not give back its state."""
+        false = self._expected.false_snapshots
+        takers = {operator_of(one.slice) for one in self._history.each(CheckpointTaken)} if false else ()
+        return next((why for name, why in false.items() if name in takers), "")
 
     @lazily
     def inputs(self) -> int:

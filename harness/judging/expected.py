@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..core.errors import InvalidOperator
@@ -36,6 +36,9 @@ class Expected:
     false_word: str = ""
     """Which operator does not forget what it says that it forgets, or depends on an order that it says does not matter;
     empty where none was seen to."""
+    false_snapshots: Mapping[str, str] = field(default_factory=dict)
+    """Operator -> what shows that its checkpoints do not give back its state; those of which nothing was seen to are
+    not there."""
 
 
 def expect(

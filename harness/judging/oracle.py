@@ -265,11 +265,22 @@ def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str
 def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
     """What an oracle says. One that raises, or gives no verdict on what it was asked, leaves its own guarantee UNKNOWN
     and no other; what is wrong with the record or with the operators, and shows only now, is wrong for all. So is what
-    an oracle of a user's does to the history: InvalidScenario, since whoever is asked next would judge another one."""
+    an oracle of a user's does to the history: InvalidScenario, since whoever is asked next would judge another one.
+
+    What holds by an oracle of a user's holds by what `decide` goes by, too, and when it is asked again."""
     ours = _is_ours(oracle)
     before = "" if ours else _digest(case.history)
     try:
-        return _verdict_on(guarantee, oracle.judge(case if ours else case.apart, guarantee))
+        verdict = _verdict_on(guarantee, oracle.judge(case if ours else case.apart, guarantee))
+        if ours or verdict.status is not Status.HOLDS:
+            return verdict
+        again = _verdict_on(guarantee, oracle.judge(case.apart, guarantee))
+        if again.status is not Status.HOLDS:
+            raise ValueError(
+                f"asked again of the same history, it says {again.status} ({again.reason or again.summary})"
+            )
+        known = decide(case, guarantee, (), verdict.summary)
+        return verdict if known.status is Status.HOLDS else known
     except (StreamproofError, MemoryError):
         raise
     except Exception as error:
@@ -300,6 +311,8 @@ def _verdict_on(guarantee: Guarantee, found: object) -> Verdict:
     """Raises TypeError for what is none, or says one thing and shows another."""
     if not isinstance(found, Verdict):
         raise TypeError(f"a verdict on {guarantee} was to be returned, and not {found!r}")
+    if not isinstance(found.status, Status):
+        raise TypeError(f"a verdict has a Status, and not {found.status!r}")
     if found.guarantee != guarantee:
         raise TypeError(f"a verdict on {guarantee} was to be returned, and not one on {found.guarantee}")
     shows = bool(found.anomalies), found.unknown is not None

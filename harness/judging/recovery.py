@@ -69,6 +69,33 @@ def recoveries(history: History, reexecution: Reexecution | None = None) -> list
     ]
 
 
+def sure_recoveries(history: History) -> list[Recovery]:
+    """Those of which the records alone tell how long they took, or that they are not over: what is not here may have
+    taken longer than its numbers say, which shows when the operators are executed again."""
+    lost = losses(history)
+    at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    return [
+        one
+        for one in recoveries(history)
+        if one.caught_up is None
+        or not (
+            _peers(history, at[one.fault, one.actor], slice_of(one.actor), lost)
+            or may_take_longer(history, slice_of(one.actor), one.incarnation)
+        )
+    ]
+
+
+def may_take_longer(history: History, slice_id: str, incarnation: int) -> bool:
+    """Whether numbers alone do not tell when an incarnation had caught up: those before it had taken of incarnations
+    upstream that it did not hear, whose numbers say nothing beside those of their successors."""
+    sources = {span.source for span in history.offered()}
+    senders: dict[bool, set[tuple[str, int]]] = {True: set(), False: set()}
+    for one in history.each(Taken):
+        if one.slice == slice_id and one.incarnation <= incarnation and one.upstream not in sources:
+            senders[one.incarnation == incarnation].add((one.upstream, one.upstream_incarnation))
+    return not senders[False] <= senders[True]
+
+
 def _peers(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str, int], int]) -> frozenset[int]:
     """The incarnations of a slice that were in sync when another was lost, and were not lost with it."""
     return frozenset(

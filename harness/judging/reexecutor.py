@@ -32,6 +32,7 @@ from .execution import Book, BookEntry, Execution
 from .expected import Expected, expect
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
+from .going_on import false_snapshots
 from .hearing import Hearing
 from .known_incarnations import KnownIncarnation
 from .made import events_of, is_long
@@ -320,4 +321,4 @@ class Reexecutor:
         taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
         topology = self._specs[0].topology
         said = find_false_window(topology, taken) or find_false_commutative(topology, taken)
-        return replace(expected, false_word=said)
+        return replace(expected, false_word=said, false_snapshots=false_snapshots(topology, taken))

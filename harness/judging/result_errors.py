@@ -42,6 +42,8 @@ class ResultError:
     """Rows that differ, in columns at which the claim does not look."""
     no_distance: str = ""
     """Why it cannot be measured."""
+    alone: int = 0
+    """Keys that only one of the two tables has, where a number that is not there counts as 0."""
 
 
 def measure_error(bound: ResultBound, tables: ResultTables) -> ResultError:
@@ -53,7 +55,8 @@ def measure_error(bound: ResultBound, tables: ResultTables) -> ResultError:
         return ResultError(None, 0.0, rows.missing, rows.twice, rows.perhaps_twice, 0, 0, str(why))
     error, everything = _rounded(measured.error), _rounded(measured.of_everything)
     unseen = max(0, measured.unseen)
-    return ResultError(error, everything, rows.missing, rows.twice, rows.perhaps_twice, measured.strange, unseen)
+    told = rows.missing, rows.twice, rows.perhaps_twice, measured.strange, unseen
+    return ResultError(error, everything, *told, alone=measured.alone)
 
 
 def check_measurable(bound: ResultBound, tables: ResultTables) -> None:
@@ -96,6 +99,7 @@ class _Measured:
     of_everything: float
     strange: int = 0
     unseen: int = 0
+    alone: int = 0
 
 
 def _measured(bound: ResultBound, tables: ResultTables) -> _Measured:
@@ -155,7 +159,7 @@ def _of_column(column: str, wanted: Table, found: Table, key: Sequence[str], uns
     everything = max((abs(numbers[0] or 0.0) for numbers in right.values()), default=0.0)
     # How far what is no number is from one, nobody can say.
     strange = sum(number is None for numbers in given.values() for number in numbers)
-    return _Measured(max(apart, default=0.0), everything, strange, unseen)
+    return _Measured(max(apart, default=0.0), everything, strange, unseen, len(right.keys() ^ given.keys()))
 
 
 def _by_key(table: Table, key: Sequence[str], column: str) -> dict[str, list[float | None]]:

@@ -22,7 +22,8 @@ from streamproof.harness.core.guarantees import Guarantee, amnesia_recovery, at_
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.reasons import Why
-from streamproof.harness.core.verdicts import Anomaly, Status, Verdict, none_of, tally
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, none_of, tally
 from streamproof.harness.judging.oracle import Case, Oracle, decide
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory
@@ -253,6 +254,7 @@ NO_VERDICTS: dict[str, tuple[Callable[[Guarantee], object], str]] = {
         lambda asked: Verdict(asked, Status.VIOLATED, OBSERVED, ""),
         "VIOLATED was returned with 0",
     ),
+    "holds, in letters": (lambda asked: Verdict(asked, "HOLDS", OBSERVED, ""), "a Status, and not 'HOLDS'"),  # type: ignore[arg-type]
     "holds, with an anomaly": (
         lambda asked: Verdict(asked, Status.HOLDS, OBSERVED, "", (tally("wrong", 1, ()),)),
         "HOLDS was returned with 1 anomalies",
@@ -270,6 +272,43 @@ def test_what_is_no_verdict_on_what_was_asked_leaves_it_unknown_and_no_other(nam
     assert (failed.guarantee, failed.status, failed.why) == (at_least_once(), Status.UNKNOWN, Why.ORACLE_FAILED)
     assert said in failed.reason
     assert [verdict.status for verdict in others] == [Status.HOLDS, Status.HOLDS]
+
+
+def _never_looks(case: Case, guarantee: Guarantee) -> Verdict:
+    """Whatever it is shown, it is fine."""
+    return Verdict(guarantee, Status.HOLDS, OBSERVED, "fine")
+
+
+def test_what_holds_by_an_oracle_of_ones_own_needs_a_fault_that_bit_as_ours_do() -> None:
+    registry = RegistryWith(Oracle("fine", _never_looks))
+    planned = replace(scenario(), claims=[Guarantee("fine")])
+
+    def judged(*faults: Fault) -> Verdict:
+        of = replace(planned, faults=faults)
+        _, judgement = run_in_memory(of, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+        return judgement.verdicts[0]
+
+    assert (judged().status, judged().summary) == (Status.HOLDS, "fine")
+    assert judged(crash("trace-0").after(events(4))).status is Status.HOLDS
+    never = judged(crash("trace-0").after(events(1_000)))
+    assert (never.status, never.why) == (Status.UNKNOWN, Why.UNPROVEN)
+
+
+def test_an_oracle_that_says_something_else_when_it_is_asked_again_says_nothing() -> None:
+    asked = []
+
+    def judge(case: Case, guarantee: Guarantee) -> Verdict:
+        """Every second time it holds."""
+        asked.append(guarantee)
+        found = (tally("second", 1, [Evidence("again", "here")]),) if len(asked) % 2 == 0 else ()
+        return decide(case, guarantee, found, "fine")
+
+    registry = RegistryWith(Oracle("now-and-then", judge))
+    planned = replace(scenario(), claims=[Guarantee("now-and-then")])
+    _, judgement = run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.ORACLE_FAILED)
+    assert "asked again of the same history, it says VIOLATED (second x 1)" in verdict.reason
 
 
 def test_what_is_wrong_with_the_record_is_wrong_for_all_of_them() -> None:

@@ -95,6 +95,28 @@ def test_who_recovers_without_loss_has_a_bound_of_nothing() -> None:
     assert judged(subject, bounded_error(0, 0, 0)).status is Status.HOLDS
 
 
+class Latest(Totals):
+    """The last number that came under each key, from 1 to 10: what comes takes the place of what was lost."""
+
+    def __init__(self) -> None:
+        super().__init__(alpha=10)
+
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
+        state[event.key] = 1 + event.seq % 10
+        return ((event.key, state[event.key]),)
+
+
+def test_what_is_lost_counts_though_what_comes_later_takes_its_place() -> None:
+    """Of a state that began blank nothing is missing in the end; for a while it was as far off as it can be."""
+    subject = amnesia(one_total(operator=Latest()))
+    wide, narrow = (judged(subject, bounded_error(theta, 200, 200)) for theta in (20, 4))
+    assert (wide.status, narrow.status) == (Status.HOLDS, Status.VIOLATED)
+    assert {tally.anomaly for tally in narrow.anomalies} == {Anomaly.BOUND_EXCEEDED}
+    for_a_while = of(narrow, "state lost for a while")
+    assert (for_a_while.amount, for_a_while.allowed, for_a_while.failures) == (9, 2, 1)
+    assert (of(narrow, "state off by").amount, of(narrow, "state lost").amount) == (0, 0)
+
+
 class SaysNothing(Totals):
     """Any two states are the same."""
 

@@ -203,6 +203,20 @@ def test_a_number_is_off_by_as_much_as_in_the_key_where_it_is_most(found: Sequen
         assert status_of(counted(error - 0.5), found, COUNTS, WORDS) == "VIOLATED"
 
 
+def test_keys_that_are_gone_or_made_up_within_a_bound_are_said() -> None:
+    """What is not there is 0: of small numbers, and of those that are 0, any may be lost within the bound."""
+    wanted = [{"word": f"w{number}", "count": number - 10} for number in range(21)]
+    gone = [row for row in wanted if abs(row["count"]) > 2]  # type: ignore[call-overload]
+    found = verdict_of(counted(2), gone, wanted, WORDS)
+    assert (found.status, found.summary) == (
+        Status.HOLDS,
+        "an error of 2 of count after 1 crash, of at most 2 of count a crash; 5 keys only in one of the two tables, "
+        "which counts as 0 in the other",
+    )
+    made_up = verdict_of(counted(2), [*wanted, {"word": "none", "count": 0}], wanted, WORDS)
+    assert made_up.summary.endswith("; 1 key only in one of the two tables, which counts as 0 in the other")
+
+
 def test_what_is_no_number_is_within_no_bound() -> None:
     found = [*COUNTS[:3], {"word": "d", "count": None}]
     verdict = verdict_of(counted(50), found, COUNTS, WORDS)

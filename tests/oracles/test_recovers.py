@@ -270,3 +270,89 @@ def test_a_slice_that_has_asked_for_its_input_is_back_though_there_is_none_yet()
 
 def test_another_replica_that_is_at_work_is_a_sign_of_its_slice() -> None:
     assert back_after(9 * SECOND, replicas=2).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+PAUSE = Bite("op1", "op1-1", ("op1-0",), True, lasting=True, proof=Proof(3, "actions put off"))
+CUT = Bite("op0-0 and op1-0", "op0-0 and op1-0", ("op0-0", "op1-0"), True, lasting=True, proof=Proof(3, "held back"))
+
+
+def disturbed_until(late: int, bite: Bite = PAUSE, *, offered: int = 0) -> Made:
+    """A slice, or the link to it, does nothing for two seconds, and so long after that; the one before it works on all
+    the while. The input for which it is late is `offered` so long after the fault has ended."""
+    made = Made(chain(Pass(), Pass()))
+    made.offer("a", 1)
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.deliver("op1", 1, 1)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, bite))
+    if not offered:
+        made.offer("a", 2, 3)
+        made.take("op0", 1, "a", 1, 2, 3)
+    healed = made.at = made.at + 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(made.at), 0, "pause op1", bite.target, Proof(3, "actions put off")))
+    if offered:
+        made.at = healed + offered
+        made.offer("a", 2, 3)
+        made.take("op0", 1, "a", 1, 2, 3)
+    made.at += SECOND
+    made.offer("a", 4)
+    made.take("op0", 1, "a", 1, 4, 4)
+    made.at = healed + late
+    made.take("op1", 1, "op0", 1, 2, 4)
+    made.deliver("op1", 1, 2, 3, 4)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+@pytest.mark.parametrize("bite", [PAUSE, CUT], ids=["paused", "cut off"])
+def test_the_work_of_others_does_not_show_that_who_was_held_up_is_back(bite: Bite) -> None:
+    found = disturbed_until(6 * SECOND, bite).verdict(BOUND, virtual_time=False)
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.BOUND_EXCEEDED])
+    (late,) = found.anomalies[0].sample
+    assert (late.where, late.what, late.fault) == ("op1-0", "what was there for it was taken 6.00 s later", 0)
+    assert disturbed_until(4 * SECOND, bite).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+@pytest.mark.parametrize("bite", [PAUSE, CUT], ids=["paused", "cut off"])
+def test_who_was_held_up_and_has_nothing_to_do_is_not_late(bite: Bite) -> None:
+    idle = disturbed_until(11 * SECOND, bite, offered=9 * SECOND)
+    assert idle.verdict(BOUND, virtual_time=False).status == "HOLDS"
+    late = disturbed_until(16 * SECOND, bite, offered=9 * SECOND)
+    assert late.verdict(BOUND, virtual_time=False).status == "VIOLATED"
+
+
+def test_who_always_waits_so_long_for_its_input_was_not_held_up() -> None:
+    """As where a sender holds back what it has made until that is durable."""
+    slow = Made(chain(Pass(), Pass()))
+    slow.offer("a", 1, 2)
+    for name in ("a", "op0", "op1"):
+        slow.start(name, 1)
+    slow.take("op0", 1, "a", 1, 1, 1)
+    slow.at += 6 * SECOND
+    slow.take("op1", 1, "op0", 1, 1, 1)
+    slow.deliver("op1", 1, 1)
+    slow.timeline.append(FaultStruck(Stamp(slow.at + 1), 0, "pause op1", None, PAUSE))
+    slow.take("op0", 1, "a", 1, 2, 2)
+    slow.at += SECOND
+    slow.timeline.append(FaultHealed(Stamp(slow.at), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    slow.at += SECOND
+    slow.offer("a", 3)
+    slow.take("op0", 1, "a", 1, 3, 3)
+    slow.at += 5 * SECOND
+    slow.take("op1", 1, "op0", 1, 2, 3)
+    slow.deliver("op1", 1, 2, 3)
+    slow.keep("op0", 1)
+    slow.keep("op1", 1)
+    assert slow.verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def test_what_another_fault_holds_up_is_not_held_against_the_first() -> None:
+    made = disturbed_until(6 * SECOND)
+    healed = next(one.stamp.at for one in made.timeline if isinstance(one, FaultHealed))
+    cut = FaultStruck(Stamp(healed - SECOND), 1, "partition op0 and op1", None, CUT)
+    mended = FaultHealed(Stamp(healed + 4 * SECOND), 1, "partition op0 and op1", CUT.target, Proof(3, "held back"))
+    made.timeline += [cut, mended]
+    assert made.verdict(BOUND, virtual_time=False).status == "HOLDS"

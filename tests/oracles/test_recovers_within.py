@@ -9,8 +9,10 @@ from streamproof.harness.core.events import NUMBERING_SPAN
 from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
+from streamproof.harness.judging.recovery import recoveries, recoveries_of, sure_recoveries
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Bite, FaultStruck, Proof, Stamp
+from streamproof.harness.reporting.html.lanes import Doing, lanes_of
 
 LOST, BACK = 1_000_000, 3_500_000
 """Microseconds: when a slice is lost, and when its successor has caught up."""
@@ -108,8 +110,7 @@ def test_what_cannot_be_measured_is_unknown(guarantee: Guarantee, virtual: bool,
     assert reason in found.reason
 
 
-@pytest.mark.parametrize("numbering", [Numbering.CONTINUED, Numbering.FRESH])
-def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Numbering) -> None:
+def both_lost(numbering: Numbering) -> Made:
     """Both slices are lost. What the first makes again can have higher numbers than anything before."""
     made = Made(chain(Pass(), Log()), numbering)
     made.offer("a", *range(1, 7))
@@ -130,10 +131,35 @@ def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Number
     made.take("op1", 2, "op0", 2, first + 4, first + 5)
     made.keep("op0", 2)
     made.keep("op1", 2)
+    return made
+
+
+@pytest.mark.parametrize("numbering", [Numbering.CONTINUED, Numbering.FRESH])
+def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Numbering) -> None:
+    made = both_lost(numbering)
     assert verdict(made, BACK - LOST + 1).status is Status.HOLDS
     late = verdict(made, BACK - LOST)
     assert late.status is Status.VIOLATED
     assert [one.where for one in late.anomalies[0].sample] == ["op1-0"]
+
+
+def test_where_nothing_is_executed_again_no_recovery_is_shorter_than_the_one_that_is_judged() -> None:
+    history = both_lost(Numbering.FRESH).history()
+    shown = {one.actor: one.total or 0 for one in recoveries(history)}
+    assert shown["op1-0"] < 10, "by the numbers alone"
+    assert [one.actor for one in sure_recoveries(history)] == ["op0-0"]
+    assert [one.total for one in sure_recoveries(history)] == [shown["op0-0"]]
+    lane = next(one for one in lanes_of(history, history.timeline[-1].stamp.at) if one.name == "op1-0")
+    assert [one.said.endswith(" or later") for one in lane.stretches if one.doing is Doing.CATCHING_UP] == [True]
+    judged = recoveries_of(both_lost(Numbering.FRESH).case())
+    (told,) = [
+        one
+        for lane in lanes_of(history, history.timeline[-1].stamp.at, judged)
+        for one in lane.stretches
+        if one.doing is Doing.CATCHING_UP and lane.name == "op1-0"
+    ]
+    assert told.ends == LOST - 1 + next(one.total or 0 for one in judged if one.actor == "op1-0")
+    assert not told.said.endswith(" or later")
 
 
 def test_a_replica_that_lags_behind_has_not_taken_over_by_what_it_repeats() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from simulation import EVERY
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator
-from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.events import Event, Output, Value
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -26,9 +27,12 @@ from streamproof.harness.core.guarantees import (
 )
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.judging.going_on import false_snapshots
 from streamproof.harness.running.determinism import beginning, examine
+from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import words
@@ -116,6 +120,39 @@ class HidesWhatItLoses(Count):
 
     def rows(self, state: dict[str, int]) -> dict[str, int]:
         return {}
+
+
+class TellsNowAndThen(Count):
+    """Every twelfth event it tells how many there were. A restored state counts on, and to twelve from the beginning:
+    the rows do not show that, nor do the next outputs."""
+
+    def process(self, event: Event, state: dict[str, int]) -> Iterable[Output]:
+        for name in ("all", "twelve"):
+            state[name] = state.get(name, 0) + 1
+        return [("so far", state["all"])] if state["twelve"] % 12 == 0 else []
+
+    def restore(self, snapshot: bytes) -> dict[str, int]:
+        return {**super().restore(snapshot), "twelve": 0}
+
+    def rows(self, state: dict[str, int]) -> dict[str, int]:
+        return {"all": state.get("all", 0)}
+
+
+class SharesWhatGoesOn(Count):
+    """What a snapshot holds is the state itself, as long as nobody writes it anywhere."""
+
+    def snapshot(self, state: dict[str, int]) -> bytes:
+        return Shared(state)
+
+    def restore(self, snapshot: bytes) -> dict[str, int]:
+        return dict(snapshot.state)  # type: ignore[attr-defined]
+
+
+class Shared(bytes):
+    def __new__(cls, state: dict[str, int]) -> Shared:
+        made = super().__new__(cls, b"")
+        made.state = state  # type: ignore[attr-defined]
+        return made
 
 
 def topology_of(operator: Operator[Any]) -> Topology:
@@ -392,3 +429,99 @@ class SnapshotsTheStateItself(Count):
 def test_a_state_that_is_not_one_s_own_is_refused(operator: Callable[[], Operator[Any]], why: str) -> None:
     with pytest.raises(InvalidOperator, match=why):
         judged(operator())
+
+
+@pytest.mark.parametrize("at", [14, 25])
+def test_what_is_lost_and_not_seen_where_the_crash_was_lucky(at: int) -> None:
+    """A checkpoint every twelve events is one of which nothing is missing, however often it crashes."""
+    subject = passive_replication(topology_of(TellsNowAndThen()), checkpoint_every=events(12), sink_filter=True)
+    scenario = Scenario(subject, words(vocabulary=12, events=40, batch=4))
+    found = run(scenario, [crash("count-0").after(events(at))])
+    for guarantee in STRONG:
+        verdict = found.verdict(guarantee)
+        assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNJUDGEABLE), guarantee
+        assert verdict.reason.startswith("operator 'count' says that restore() gives back what snapshot() was taken of")
+        assert "its state makes [['so far', 12]] of event (source-0, 12), and what is restored after" in verdict.reason
+
+
+def test_who_takes_no_checkpoint_need_not_give_one_back() -> None:
+    scenario = Scenario(amnesia(topology_of(TellsNowAndThen())), words(vocabulary=12, events=40, batch=4))
+    assert run(scenario, [crash("count-0").after(events(14))]).claim.status is Status.HOLDS
+
+
+def going_on(operator: Operator[Any], count: int = 60, every: int = 1) -> str:
+    taken = [Event("source-0", n, f"k{n % 5}", f"w{n % 7} w{n % 3}", n * every) for n in range(1, count + 1)]
+    return false_snapshots(topology_of(operator), {"count-0": taken}).get("count", "")
+
+
+@pytest.mark.parametrize("count", [2, 30, 400, 3_000])
+def test_who_goes_on_from_a_checkpoint_as_without_it_gives_it_back(count: int) -> None:
+    assert going_on(Count(), count) == ""
+    assert (going_on(TellsNowAndThen(), count) == "") == (count < 12)
+
+
+def test_a_snapshot_that_goes_on_with_the_state_is_none() -> None:
+    assert "of event (source-0," in going_on(SharesWhatGoesOn())
+
+
+class TellsThirds(Operator[dict[str, Any]]):
+    """Tells now and then how many came, and every third time also how many there were in all."""
+
+    forgets = False
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"count": 0, "all": 0, "third": 0, "due": None}
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        state["count"] += 1
+        state["all"] += 1
+        state["due"] = state["due"] or event.time + 9
+        return []
+
+    def tell(self, state: dict[str, Any]) -> Iterable[Output]:
+        count, state["count"], state["third"] = state["count"], 0, state["third"] + 1
+        return [("now", count), *([("all", state["all"])] if state["third"] % 3 == 0 else [])]
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        return {**super().restore(snapshot), **({"third": 0} if self.forgets else {})}
+
+    def rows(self, state: dict[str, Any]) -> dict[str, Value]:
+        return {name: state[name] for name in ("count", "all")}
+
+
+class Windows(TellsThirds):
+    epoch = 10
+
+    def close(self, upper: int, state: dict[str, Any]) -> Iterable[Output]:
+        return self.tell(state)
+
+
+class Timers(TellsThirds):
+    def due(self, state: dict[str, Any]) -> int | None:
+        return state["due"]
+
+    def on_time(self, time: int, state: dict[str, Any]) -> Iterable[Output]:
+        state["due"] = None
+        return self.tell(state)
+
+
+class LosesItsTimer(Timers):
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        return {**super().restore(snapshot), "due": None}
+
+
+@pytest.mark.parametrize("kind", [Windows, Timers])
+def test_what_ends_of_epochs_and_timers_make_is_compared_too(kind: type[TellsThirds]) -> None:
+    assert going_on(kind(), every=2) == ""
+    forgetful = kind()
+    forgetful.forgets = True
+    where = "at the end of the epoch up to" if kind is Windows else "when its timer fires at"
+    assert re.search(rf"makes .*'all'.* {where} ", going_on(forgetful, every=2))
+
+
+def test_a_timer_that_is_lost_with_a_restore_is_found() -> None:
+    assert "when its timer fires at" in going_on(LosesItsTimer(), every=2)
+
+
+def test_a_state_that_cannot_be_restored_is_none() -> None:
+    assert going_on(CannotRestore()).endswith("fails: ValueError: of another version")

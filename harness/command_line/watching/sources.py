@@ -51,7 +51,7 @@ class WatchedRun:
 
     def draw(self) -> str | None:
         from ...judging.collation import CollatedQuery
-        from ...judging.recovery import recoveries
+        from ...judging.recovery import sure_recoveries
         from ...recording.folder import read_description, read_unfinished
         from ...reporting.html.document import shell_word
         from ...reporting.html.recorded import as_recorded
@@ -72,7 +72,7 @@ class WatchedRun:
             for some in (description.claims, description.breaks)
         )
         nothing = CollatedQuery(observables=(), inputs=0)
-        judgement = Judgement(claims, breaks, (), tuple(recoveries(history)), nothing, "")
+        judgement = Judgement(claims, breaks, (), tuple(sure_recoveries(history)), nothing, "")
         remark = "This is how far the run has come."
         return run_html(run_page(description, history, judgement, folder, remark))
 

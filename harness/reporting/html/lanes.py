@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from ...core.slice_names import slice_of
 from ...core.wording import counted
 from ...judging.incarnations import in_time, losses
-from ...judging.recovery import when_caught_up
+from ...judging.recovery import Recovery, may_take_longer, when_caught_up
 from ...recording.history import FaultHealed, FaultStruck, History, IncarnationFailed, NodeGone, NodeUp, Placed
 from ...recording.records import (
     Adopted,
@@ -109,9 +109,19 @@ class ReplayOverChannel:
     outputs: int
 
 
-def lanes_of(history: History, ends: int) -> list[ActorLane]:
-    """Nodes first, then slices, each in the order of its name."""
-    return [*_nodes(history, ends), *_actors(history, ends)]
+def lanes_of(history: History, ends: int, recoveries: Iterable[Recovery] = ()) -> list[ActorLane]:
+    """Nodes first, then slices, each in the order of its name. The `recoveries` are those that the run was judged by:
+    when one was over, they know better than the records alone."""
+    struck = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    placed = {(one.actor, one.incarnation): one.stamp.at for one in history.timeline if isinstance(one, Placed)}
+    known = {
+        (one.actor, one.incarnation): at + one.total
+        for one in recoveries
+        for at in [struck.get((one.fault, one.actor), 0)]
+        # A replica that takes over was there before.
+        if one.total is not None and placed.get((one.actor, one.incarnation), -1) >= at
+    }
+    return [*_nodes(history, ends), *_actors(history, ends, known)]
 
 
 def _nodes(history: History, ends: int) -> Iterator[ActorLane]:
@@ -159,7 +169,7 @@ class _Book:
     checkpoints: list[LaneSign] = field(default_factory=list)
 
 
-def _actors(history: History, ends: int) -> Iterator[ActorLane]:
+def _actors(history: History, ends: int, known: Mapping[tuple[str, int], int]) -> Iterator[ActorLane]:
     books, lost = _books(history), losses(history)
     replayed: dict[tuple[str, int], list[ReplayOverChannel]] = defaultdict(list)
     for one in replays(history):
@@ -189,7 +199,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
             book = books.get(whose, _Book())
             over = lost.get(whose, ends)
             again = first_loss is not None and entry.stamp.at >= first_loss
-            stretches += _stretches(history, entry, book, over, again)
+            stretches += _stretches(history, entry, book, over, again, known)
             if whose in lost:
                 signs.append(LaneSign(Sign.CRASH, over, f"{actor}#{entry.incarnation} on {entry.node} is lost"))
             signs += book.signs
@@ -226,7 +236,9 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
         )
 
 
-def _stretches(history: History, placed: Placed, book: _Book, over: int, again: bool) -> Iterator[LaneStretch]:
+def _stretches(
+    history: History, placed: Placed, book: _Book, over: int, again: bool, known: Mapping[tuple[str, int], int]
+) -> Iterator[LaneStretch]:
     """From when a node began to start it until it was lost."""
     name, where = f"{placed.actor}#{placed.incarnation}", f"on {placed.node}"
     begun = placed.stamp.at if book.started is None else max(book.started, placed.stamp.at)
@@ -238,10 +250,12 @@ def _stretches(history: History, placed: Placed, book: _Book, over: int, again: 
         yield LaneStretch(Doing.STARTING, placed.stamp.at, begun, f"{name} {where} starts blank")
     caught_up = begun
     if again and book.started is not None:
-        reached = when_caught_up(history, slice_of(placed.actor), placed.incarnation)
+        slice_id, judged = slice_of(placed.actor), known.get((placed.actor, placed.incarnation))
+        reached = when_caught_up(history, slice_id, placed.incarnation) if judged is None else judged
         caught_up = over if reached is None else min(max(reached, begun), over)
         if caught_up > begun:
-            until = "" if reached is None else f" until {said_at(reached)}"
+            unsure = judged is None and may_take_longer(history, slice_id, placed.incarnation)
+            until = "" if reached is None else f" until {said_at(reached)}{' or later' if unsure else ''}"
             yield LaneStretch(Doing.CATCHING_UP, begun, caught_up, f"{name} {where} catches up{until}")
     if over > caught_up:
         yield LaneStretch(Doing.AT_WORK, caught_up, over, f"{name} {where} at work")

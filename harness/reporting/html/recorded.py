@@ -13,7 +13,7 @@ from ...core.guarantees import Guarantee
 from ...core.reasons import Reason, Why
 from ...core.verdicts import Measured, Status, Tally, Verdict
 from ...judging.collation import CollatedQuery
-from ...judging.recovery import recoveries
+from ...judging.recovery import Recovery
 from ...recording.claims_and_faults import SavedClaim
 from ...recording.folder import Description
 from ...recording.history import History
@@ -40,7 +40,7 @@ def as_recorded(description: Description, history: History, folder: Path) -> Jud
             _verdicts(description.breaks, found["expected_to_break"]),
             # As it was said then.
             tuple(Guarantee(str(name)) for name in found["strongest"]),
-            tuple(recoveries(history)),
+            tuple(msgspec.convert(one, Recovery) for one in found["recoveries"]),
             CollatedQuery(observables=(), inputs=0),
             history.digest(),
         )

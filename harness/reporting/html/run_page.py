@@ -158,7 +158,7 @@ def run_page(
         axis,
         tuple(bands(history, schedule, judgement.recoveries, axis.ends)),
         tuple(panel for panel in (rates(history, axis), latency) if panel is not None),
-        (*lanes_of(history, axis.ends), *([] if lane is None else [lane])),
+        (*lanes_of(history, axis.ends, judgement.recoveries), *([] if lane is None else [lane])),
         tuple(bars_of(description, history, judgement)),
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),

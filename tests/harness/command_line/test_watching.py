@@ -257,6 +257,17 @@ def test_a_run_that_goes_on_is_unknown_whatever_it_looks_like_and_is_as_recorded
     assert "The run has ended" in ended
 
 
+def test_a_run_that_has_ended_recovered_as_it_was_judged_and_not_as_numbers_say(loses: str) -> None:
+    run_command_line(["run", loses, "--cluster", "simulated", "--folder", "whole"])
+    file = Path("whole/verdicts.json")
+    kept = json.loads(file.read_text())
+    (recovery,) = kept["recoveries"]
+    file.write_text(json.dumps({**kept, "recoveries": [{**recovery, "caught_up": 77_000_000}]}))
+    page = WatchedRun(Path("whole")).draw()
+    assert page is not None
+    assert "caught up 77.00" in page
+
+
 def test_no_claim_of_a_campaign_that_goes_on_holds_though_all_that_was_planned_has_passed(tmp_path: Path) -> None:
     whole = unsealed()
     source = WatchedCampaign(tmp_path)

@@ -34,7 +34,7 @@ from streamproof.harness.exploration.branching import TracedRun, Trunk
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.drawn_on_the_way import DrawingController, FaultAhead
-from streamproof.harness.exploration.exhausting import statements
+from streamproof.harness.exploration.exhausting import prove, statements
 from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import (
     IN_A_WORLD,
@@ -44,7 +44,7 @@ from streamproof.harness.exploration.plans import (
     Successive,
     settled,
 )
-from streamproof.harness.exploration.search import SearchBudget, search
+from streamproof.harness.exploration.search import SearchBudget, Succession, search
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -331,6 +331,20 @@ def test_what_was_exhausted_is_stated() -> None:
     assert single.proves
     assert not pair.proves
     assert re.match(r"20( of about [\d,]+)? pairs of crashes of .*: no violation so far", pair.text)
+
+
+def test_pairs_for_which_no_time_was_left_are_said_and_prove_nothing() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(3))
+    bench = Bench(Scenario(subject, numbered(events=12, batch=2)), REGISTRY, seed=5)
+    found = search(bench, [Successive(1)], SearchBudget())
+    assert prove(statements(bench, found))
+    found.successions[2] = Succession(2, pieces=len(bench.calm_classes))
+    single, pair = statements(bench, found)
+    assert single.proves
+    assert re.fullmatch("0 pairs of crashes of .*: the time was over before", pair.text)
+    assert not prove([single, pair])
+    found.successions[2] = Succession(2, pieces=0)
+    assert prove(statements(bench, found)), "there are none"
 
 
 class Remembering(Operator[dict[str, int]]):

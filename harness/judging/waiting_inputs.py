@@ -1,0 +1,138 @@
+"""How long a slice left its input alone once a fault had ended that ended nobody: a pause, a link that was cut.
+
+Others work meanwhile, and that says nothing of it. Nor does it say anything that a slice does nothing for which there
+is nothing to do. So it is asked of each channel when what the slice had not taken by then was there for it, and when it
+was taken. Made is not sent: a sender may hold back what it has made until it is safe. So what the channel had taken at
+most before the fault struck is how long it may take at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..core.slice_names import channel_name
+from ..core.topology import Role
+from ..protocol.merging import Order
+from ..recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp, Placed
+from ..recording.records import Taken
+from .reruns import BY_TIMER, Derivation
+
+if TYPE_CHECKING:
+    from .oracle import Case
+    from .reexecution import Reexecution
+
+_DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """One event of a channel."""
+
+    made: int
+    taken: int
+
+
+class ChannelPassages:
+    """An analysis: when each event that passed a channel was made, and when it was first taken."""
+
+    def __init__(self, case: Case) -> None:
+        self._run = case.collation.reexecution
+        timeline = case.history.timeline
+        self._disturbed = sorted(e.stamp.at for e in timeline if isinstance(e, _DISTURBING))
+        self._calm = min((e.stamp.at for e in timeline if isinstance(e, FaultStruck)), default=0)
+        self._known: dict[tuple[str, str], list[_Passage]] = {}
+
+    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> int | None:
+        """For how long, in microseconds, a slice left what there was for it of these senders once a fault had ended,
+        beyond what it had left any before the first fault struck; None where nothing is known to have been there for
+        it. What is disturbed or mended meanwhile, it may have had to wait for."""
+        run = self._run
+        if run is None or slice_id in run.doubtful or run.topology.has_feedback:
+            return None
+        topology = run.topology
+        ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
+        due = {up: self._first_after(up, slice_id, ended) for up in ups}
+        # Where channels merge, what comes on one may have to wait for what comes on another.
+        together = topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE
+        if together and None in due.values():
+            return None
+        waits = []
+        for up in senders:
+            first = due.get(up)
+            if first is None:
+                continue
+            there = max(one.made for one in due.values() if one is not None) if together else first.made
+            calm = (one.taken - one.made for one in self._of(up, slice_id) if one.taken <= self._calm)
+            usual = max(calm, default=None)
+            if usual is not None:
+                disturbed = [at for at in self._disturbed if at <= first.taken]
+                waits.append(first.taken - max(ended, there, *disturbed) - usual)
+        return max(waits, default=None)
+
+    def something_since(self, at: int) -> int | None:
+        """From when on anything was there for anybody that nobody had taken at a time; None where that is not known, or
+        nothing was."""
+        run = self._run
+        if run is None or run.doubtful or run.topology.has_feedback:
+            return None
+        topology = run.topology
+        firsts = (self._first_after(up, to, at) for to in topology.slices for up in topology.upstream(to))
+        return min((one.made for one in firsts if one is not None), default=None)
+
+    def _first_after(self, up: str, to: str, at: int) -> _Passage | None:
+        """The first event, as they were made, that was taken after a time, and by nobody before."""
+        return min((one for one in self._of(up, to) if one.taken > at), key=lambda one: one.made, default=None)
+
+    def _of(self, up: str, to: str) -> list[_Passage]:
+        if (up, to) not in self._known:
+            run = self._run
+            assert run is not None
+            made, taken = _made(run, up, to), _taken(run, up, to)
+            self._known[up, to] = [_Passage(made[d], at) for d, at in taken.items() if d in made]
+        return self._known[up, to]
+
+
+def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
+    """When each output for a slice was first made; without what timers and ends of epochs made, of which the input does
+    not tell when that was."""
+    if up in run.sources:
+        return {(event.source, event.seq): at for event, at in zip(run.offered[up], run.offered_at[up], strict=True)}
+    found: dict[Derivation, int] = {}
+    for rerun in run.reruns.get(up, {}).values():
+        when = {d: at for at, derivations in _intakes(run, up, rerun.number) for d in derivations}
+        for stretch in rerun.stretches:
+            for derivation in stretch.emitted[to].derivations:
+                at = when.get(derivation[:-1])
+                if at is not None and derivation[-1] - rerun.hop < BY_TIMER:
+                    found[derivation] = min(at, found.get(derivation, at))
+    return found
+
+
+def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
+    """When each was first taken, or delivered."""
+    found: dict[Derivation, int] = {}
+    told: Iterator[tuple[int, Sequence[Derivation | None]]]
+    if run.topology.role(to) is Role.SINK:
+        told = ((one.at, one.derivations) for one in run.deliveries.get(channel_name(up, to), ()))
+    else:
+        told = ((at, ds) for number in run.reruns.get(to, {}) for at, ds in _intakes(run, to, number, up))
+    for at, derivations in told:
+        for derivation in derivations:
+            if derivation is not None:
+                found[derivation] = min(at, found.get(derivation, at))
+    return found
+
+
+def _intakes(
+    run: Reexecution, slice_id: str, number: int, up: str | None = None
+) -> Iterator[tuple[int, Sequence[Derivation]]]:
+    """When an incarnation took what, of one sender or of all."""
+    rerun, begin = run.reruns[slice_id][number], 0
+    entries = zip(run.books[slice_id], run.times[slice_id], strict=True)
+    batches = ((record, at) for record, at in entries if isinstance(record, Taken) and record.incarnation == number)
+    for (record, at), (end, _) in zip(batches, rerun.batches, strict=True):
+        if up in (None, record.upstream):
+            yield at, rerun.took[begin:end]
+        begin = end
