@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 from ..harness.core.addresses import Address
 from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
+from ..harness.core.schedule import is_link
 from ..harness.core.slice_names import slice_of
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
@@ -161,15 +161,10 @@ def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
         for slice_id in (name for name in hit if name in topology.slices):
             ups = topology.upstream(slice_id)
             # Of a link both ends are hit, and nothing but what passes between them.
-            link = any(word in one.bite.target for word in _BETWEEN)
-            senders = [up for up in ups if up in hit] if link else ups
+            senders = [up for up in ups if up in hit] if is_link(one.bite.target) else ups
             micros = case.analysis(ChannelPassages).waited(slice_id, senders, at)
             if micros is not None:
                 yield _Wait(micros, slice_id, one, "what was there for it was taken")
-
-
-_BETWEEN: Final = (" and ", " to ")
-"""What stands between the ends of a link, where that was hit."""
 
 
 def _healed(history: History) -> dict[tuple[int, str], int]:

@@ -6,7 +6,7 @@ What a fault *is* stands here; the kinds stand in `streamproof.faults`, one file
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from .addresses import DRIVER, TASK, Moment, Point, Side
 from .errors import InvalidScenario
@@ -88,7 +88,7 @@ class Fault:
     @property
     def whom(self) -> str:
         """Its targets, in words."""
-        return (" to " if self.one_way else " and ").join(self.targets) or "nobody"
+        return (_ONE_WAY if self.one_way else _BOTH_WAYS).join(self.targets) or "nobody"
 
     @property
     def what(self) -> str:
@@ -104,6 +104,13 @@ class Fault:
 
 
 Schedule = tuple[Fault, ...]
+_ONE_WAY: Final = " to "
+_BOTH_WAYS: Final = " and "
+
+
+def is_link(target: str) -> bool:
+    """Whether a target, as a history names it, is a link: those are named by both of their ends."""
+    return _ONE_WAY in target or _BOTH_WAYS in target
 
 
 @dataclass(frozen=True)
