@@ -6,18 +6,15 @@ that greets otherwise. What follows depends on what the connection is for. Nothi
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import socket
 import struct
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from .errors import InvalidOperator, ProtocolBroken
-
-if TYPE_CHECKING:
-    # At run time those that have a loop bring it: a driver of a query has none.
-    import asyncio
 
 VERSION = 2
 LONGEST_FRAME = 256 << 20
@@ -67,16 +64,14 @@ async def read_frame(reader: asyncio.StreamReader, longest: int = LONGEST_FRAME)
         if length > longest:
             raise ProtocolBroken(f"a frame of {length:,} bytes was announced; at most {longest:,} are allowed")
         return await reader.readexactly(length)
-    except (EOFError, ConnectionError):
+    except (asyncio.IncompleteReadError, ConnectionError):
         return None
 
 
 async def accept(reader: asyncio.StreamReader, token: str, seconds: float = 5.0) -> Greeting | None:
     """The greeting of a connection that may stay; None for one that has to be closed."""
-    from asyncio import wait_for
-
     try:
-        body = await wait_for(read_frame(reader, LONGEST_GREETING), seconds)
+        body = await asyncio.wait_for(read_frame(reader, LONGEST_GREETING), seconds)
         greeting = None if body is None else _greeting(body)
     except (TimeoutError, ProtocolBroken, msgspec.MsgspecError):
         return None
