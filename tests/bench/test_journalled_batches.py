@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,12 @@ def test_a_batch_in_journalled_folders_and_in_plain_ones(tmp_path: Path) -> None
         os.utime(lines / f"{number:03}.txt", (number, number))
     script = tmp_path / "query.py"
     script.write_text(QUERY)
-    controller = Controller()
     home = tmp_path / "home"
     home.mkdir()
-    with MountedFolder(home, "bench-of-batches", os.environ, tmp_path / "log") as mounted:
+    with (
+        closing(Controller()) as controller,
+        MountedFolder(home, "bench-of-batches", os.environ, tmp_path / "log") as mounted,
+    ):
         mounted.announce(controller.place, "token", "node", 1)
         places = {"plain": tmp_path / "plain", "journalled": mounted.mount}
         turns = [(kind, place / str(turn)) for turn in range(TURNS + 1) for kind, place in places.items()]
@@ -78,7 +81,6 @@ def test_a_batch_in_journalled_folders_and_in_plain_ones(tmp_path: Path) -> None
             text=True,
             timeout=SECONDS,
         )
-    controller.close()
     assert ended.returncode == 0, ended.stderr[-2_000:]
     took = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [len(one) for one in took] == [BATCHES] * len(turns)

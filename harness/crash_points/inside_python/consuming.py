@@ -55,7 +55,8 @@ class Consuming:
         """Of its frame, the URIs of files that Spark's JVM reads."""
         for file in files:
             given = urlsplit(file)
-            if given.scheme in ("", "file") and self._has_changed(path := os.path.realpath(unquote(given.path))):
+            path = os.path.realpath(unquote(given.path))
+            if given.scheme in ("", "file") and self._counts(path) and self._has_changed(path):
                 self._found.add(("file", shortened(path)))
 
     def effects(self) -> list[OutsideEffect]:
@@ -79,7 +80,7 @@ class Consuming:
         if not isinstance(given, str | bytes | os.PathLike):
             return
         path = os.path.realpath(os.fsdecode(given).removeprefix("file:").partition("?")[0])
-        if not outside(self._folders, path) or is_the_systems(path):
+        if not self._counts(path):
             return
         # A database that is not there yet is made by being connected to.
         writes = opened_for_writing(arguments) if event == "open" else event in _NAMED or not os.path.lexists(path)
@@ -88,9 +89,10 @@ class Consuming:
         elif writes:
             self._written.add(path)
 
+    def _counts(self, path: str) -> bool:
+        return outside(self._folders, path) and not is_the_systems(path)
+
     def _has_changed(self, path: str) -> bool:
-        if not outside(self._folders, path) or is_the_systems(path):
-            return False
         try:
             return os.path.isfile(path) and os.stat(path).st_mtime >= self._since
         except (OSError, ValueError):
