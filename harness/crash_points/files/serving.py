@@ -23,6 +23,7 @@ import os
 import platform
 import socket
 import stat
+import struct
 import sys
 import threading
 import time
@@ -89,6 +90,10 @@ class _Asking:
         if self._connection is None:
             self._connection = socket.create_connection(self._order.asks, ASK_SECONDS)
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # By the kernel, and once: Python's own timeouts cost each call two more of the system's.
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(ASK_SECONDS))
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(_LOOK_SECONDS))
+            self._connection.settimeout(None)
         return self._connection
 
     def ask(self, one: Operation, way: str, side: Side) -> _Answer:
@@ -103,13 +108,11 @@ class _Asking:
         line = f"{order.token} {order.node} {order.incarnation} {one.thread} {side} {Point.FILE} {said}\n"
         try:
             connection = self._connect()
-            connection.settimeout(ASK_SECONDS)
             connection.sendall(line.encode())
-            connection.settimeout(_LOOK_SECONDS)
             while True:
                 try:
                     return _Answer.REFUSED if connection.recv(1) == REFUSE else _Answer.GO
-                except TimeoutError:
+                except BlockingIOError:
                     if _dying(one.thread):
                         # What it is answered is nobody's: the next is asked anew.
                         self.close()
@@ -122,6 +125,12 @@ class _Asking:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _timeval(seconds: float) -> bytes:
+    """As the kernel takes it."""
+    whole = int(seconds)
+    return struct.pack("@ll", whole, round((seconds - whole) * 1e6))
 
 
 def _caller() -> int:
@@ -609,9 +618,6 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._change(kind, path, other=name, data=value, file=os.lstat(self._at(path)).st_ino)
 
     def getxattr(self, path: str, name: str) -> bytes:
-        # The kernel asks for others of its own accord, before each write.
-        if not name.startswith(USERS_OWN):
-            raise OSError(errno.ENODATA, f"no attribute {name}")
         self._look_at(path)
         return os.getxattr(self._at(path), name, follow_symlinks=False)
 
@@ -681,15 +687,16 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         except FileNotFoundError:
             return
 
-    def getattr(self, path: str | None, fh: int | None = None) -> dict[str, int]:
-        """What the kernel remembers, that a name is not there included, it is told here."""
+    def getattr(self, path: str | None, fh: int | None = None) -> tuple[os.stat_result, int]:
+        """What is known of a file or folder, and when it was touched last, ns since 1970. What the kernel remembers,
+        that a name is not there included, it is told here."""
         try:
             return self._about(path, fh)
         finally:
             if self._remembers:
                 self._told = time.monotonic()
 
-    def _about(self, path: str | None, fh: int | None) -> dict[str, int]:
+    def _about(self, path: str | None, fh: int | None) -> tuple[os.stat_result, int]:
         if fh and fh in self._handles:
             about = os.fstat(self._handles[fh].fd)
         elif path is not None:
@@ -697,15 +704,11 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             about = os.lstat(self._at(path))
         else:
             raise OSError(errno.ENOENT, "a file without a name, and without a handle")
-        found = {name: getattr(about, name) for name in _ABOUT}
-        for name in ("atime", "mtime", "ctime"):
-            found[f"st_{name}"] = getattr(about, f"st_{name}_ns")
-        below, really = self._touched.get(about.st_ino, (0, 0))
-        if about.st_ctime_ns == below:
-            found["st_ctime"] = really
         if about.st_nlink > 1 and stat.S_ISREG(about.st_mode):
             self._let_remember(0.0)
-        return found
+        below, really = self._touched.get(about.st_ino, (0, 0))
+        touched = about.st_ctime_ns
+        return about, really if touched == below else touched
 
     def _ask(self, path: str) -> None:
         if (OperationKind.ASKED, path) in self._seen:
@@ -770,7 +773,48 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
 class _Mount(mfusepy.FUSE):  # type: ignore[misc]
     """Tells the operations what the binding leaves out: the handle of a file that is changed through one, how a rename
-    is meant, and whether a file is appended to."""
+    is meant, and whether a file is appended to. And does briefly what the binding does at length, and the kernel asks
+    for in each batch by the hundred."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """Serves until it is unmounted."""
+        self._threads = threading.local()
+        super().__init__(*args, **more)
+
+    def _wrapper(self, func: Any, *args: Any) -> int:
+        if not hasattr(self._threads, "known"):
+            # Python did not start libfuse's threads. Of one that has entered it and not left it keeps what it knows; of
+            # any other it makes that anew for each call, and maps memory for it.
+            self._threads.known = ctypes.pythonapi.PyGILState_Ensure()
+        return super()._wrapper(func, *args)  # type: ignore[no-any-return]
+
+    def getattr_fuse_3(self, path: bytes | None, buf: Any, fip: Any) -> int:
+        try:
+            about, touched = self.operations.getattr(self._path(path), _handle(fip))
+        except OSError as error:
+            return -(error.errno or errno.EIO)
+        ctypes.memset(buf, 0, ctypes.sizeof(mfusepy.c_stat))
+        told = buf.contents
+        for name in _ABOUT:
+            setattr(told, name, getattr(about, name))
+        for time_of, ns in (
+            (told.st_atimespec, about.st_atime_ns),
+            (told.st_mtimespec, about.st_mtime_ns),
+            (told.st_ctimespec, touched),
+        ):
+            time_of.tv_sec, time_of.tv_nsec = divmod(ns, 1_000_000_000)
+        return 0
+
+    def getxattr(self, path: bytes, name: bytes, value: Any, size: int, *more: Any) -> int:
+        # The kernel asks for others than the user's of its own accord, before each write.
+        if not name.startswith(USERS_OWN.encode()):
+            return -errno.ENODATA
+        return super().getxattr(path, name, value, size, *more)  # type: ignore[no-any-return]
+
+    def create(self, path: bytes, mode: int, fip: Any) -> int:
+        opened = fip.contents
+        opened.fh = self.operations.create(self._path(path), mode, opened.flags)
+        return 0
 
     def write(self, path: bytes | None, buf: Any, size: int, offset: int, fip: Any) -> int:
         data, opened = ctypes.string_at(buf, size), fip.contents
