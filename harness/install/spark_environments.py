@@ -28,6 +28,8 @@ pyspark's own reader is older."""
 BEFORE_4: Final = ("pyarrow>=15,<20", "setuptools<81")
 """Beside pyspark before 4.0: it wants numpy before 2.0, which newer releases of Arrow do not take, and imports what
 Python has no more since 3.12 and setuptools has kept."""
+BEFORE_4_2: Final = ("pyarrow<26",)
+"""Of what newer ones read, `applyInPandasWithState` of these Sparks takes whole numbers for floats, and fails."""
 ADD: Final = "streamproof spark add {version}"
 _MARK: Final = "whole"
 _NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
@@ -104,6 +106,12 @@ def remove_environment(version: str, environment: Mapping[str, str] | None = Non
         _remove(folder / version)
 
 
+def beside_pyspark(version: str) -> list[str]:
+    """What an environment of that version gets beside it, as pip takes it."""
+    older = [(BEFORE_4, (4,)), (BEFORE_4_2, (4, 2))]
+    return [*INSIDE, *(name for names, than in older if _in_order(version) < than for name in names)]
+
+
 def _home(environment: Mapping[str, str] | None) -> Path:
     env = os.environ if environment is None else environment
     return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof" / "spark"
@@ -144,7 +152,7 @@ def _make(found: SparkEnvironment, index: Sequence[str]) -> None:
     hint = "Python's venv module is missing where pip cannot be brought in (Debian: apt-get install python3-venv)"
     _run([sys.executable, "-m", "venv", str(found.folder)], f"{found.folder} cannot be made ({hint})")
     named = f"pyspark[sql]=={found.version}"
-    needed = [named, *INSIDE, *(BEFORE_4 if _in_order(found.version) < (4,) else ())]
+    needed = [named, *beside_pyspark(found.version)]
     pip = [str(found.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     _run([*pip, *index, *needed], f"pyspark {found.version} cannot be had for Python {_python()}")
     # Packages that say of one another that they fit do not always.

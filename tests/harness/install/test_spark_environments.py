@@ -13,6 +13,7 @@ from streamproof.harness.install import spark_environments
 from streamproof.harness.install.spark_environments import (
     SparkEnvironment,
     add_environment,
+    beside_pyspark,
     environment_with,
     environments,
     remove_environment,
@@ -50,6 +51,11 @@ def test_one_is_made_once(cache: dict[str, str], home: Path, made: list[str]) ->
     assert added.python == home / HERE / "bin" / "python"
     assert environment_with(HERE, cache) == add_environment(HERE, cache) == added
     assert made == [HERE]
+
+
+def test_releases_of_arrow_that_spark_fails_with_are_left_out_for_it() -> None:
+    of_arrow = {v: [one for one in beside_pyspark(v) if one.startswith("pyarrow")] for v in ("4.0.4", "4.1.3", "4.2.0")}
+    assert of_arrow == {"4.0.4": ["pyarrow<26"], "4.1.3": ["pyarrow<26"], "4.2.0": []}
 
 
 def test_they_are_listed_by_their_numbers(cache: dict[str, str], home: Path, made: list[str]) -> None:
