@@ -61,6 +61,21 @@ def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside
         assert not is_of_spark_itself(other, tmp_path), other
 
 
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("file:/lake/day=1/part-0.parquet", "/lake/day=1"),
+        ("file:/lake/day=1/_temporary/0/part-0.parquet", "/lake/day=1"),
+        ("file:/lake/day=1/_temporary/0/", "/lake/day=1"),
+        ("file:/lake/locks/", "/lake/locks"),
+        ("s3a://lake/locks/", "s3a://lake/locks"),
+    ],
+)
+def test_a_file_of_sparks_is_named_by_its_folder_and_a_folder_by_itself(said: str, named: str) -> None:
+    (effect,) = written_elsewhere(said).effects
+    assert (effect.kind, effect.target) == ("file", named)
+
+
 def test_it_is_accepted_by_its_name_alone() -> None:
     attempts = [noting(Noted((LOG,)))]
     assert [one.accepted for one in uncut_of(query(accepts=["file /var/log/*"]), attempts)] == [True]
