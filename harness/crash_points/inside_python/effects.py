@@ -4,7 +4,7 @@ Python tells of them (`sys.addaudithook`). Of what a library does in C without P
 a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
 else's, and that is another one when it returns; or to Spark's JVM, and that is another one when the user's code is
 left. Only what happens while code of the user's is being executed counts, and nothing that Spark, the import of others'
-modules or a log does for it, unless the user's code reads that again.
+modules or a log in a file does for it, unless the user's code reads that again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
 
-_OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
+_LOGS: Final = "logging"
+_OTHERS: Final = frozenset({"pyspark", "py4j", _LOGS, "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
 _PANDAS_ON_SPARK: Final = "pyspark.pandas."
 """But these write files by Python, where the user's code says: `to_html`, `to_excel`."""
@@ -232,7 +233,7 @@ class Effects:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in (STARTED, SUBMITTED):
             caller = sys._getframe(1).f_back
-            if event == STARTED and (begun := self._user_place(caller)) is not None:
+            if event == STARTED and (begun := self._user_place(caller, by_a_log=True)) is not None:
                 self._begun[arguments[0]] = begun
             if self.active:
                 self._handed_over.hear(event, arguments, caller)
@@ -291,7 +292,7 @@ class Effects:
             self._open.heard_peers.add(target.rpartition(":")[2])
         if not self._counts(kind, target):
             return
-        place = self._user_place(frame)
+        place = self._user_place(frame, by_a_log=kind == "connection")
         if place is None and event == "open":
             self._written_by_others.add(target)
         if place is not None:
@@ -345,14 +346,15 @@ class Effects:
             made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
         return not outside(made, target)
 
-    def _user_place(self, frame: FrameType | None) -> str | None:
+    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False) -> str | None:
         """Of the innermost frame of the user's, where nobody else stands between it and the effect; in a thread that
-        has none, of that by which it began."""
+        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message."""
         while frame is not None:
             if self._is_theirs(frame):
                 return place_of(frame)
             module = module_of(frame)
-            if module.partition(".")[0] in _OTHERS and not module.startswith(_PANDAS_ON_SPARK):
+            top = module.partition(".")[0]
+            if top in _OTHERS and not (by_a_log and top == _LOGS) and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
         here = threading.get_ident()
