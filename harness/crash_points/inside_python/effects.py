@@ -288,6 +288,9 @@ class Effects:
                 return
             if event in _REMOVE and (not os.path.lexists(target) or self._has_made(target)):
                 return
+            if event == _MKDIR and os.path.lexists(target):
+                # It fails, or nobody minds.
+                return
         elif kind == "connection":
             self._open.heard_peers.add(target.rpartition(":")[2])
         if not self._counts(kind, target):
@@ -550,6 +553,7 @@ _SIGNALLED: Final = f"{OURS}.signalled"
 _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
+_MKDIR: Final = "os.mkdir"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""
@@ -562,7 +566,7 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.link": ("file", _at(1, 3)),
     "os.symlink": ("file", _at(1, 2)),
     "os.truncate": ("file", _at(0)),
-    "os.mkdir": ("file", _at(0, 2)),
+    _MKDIR: ("file", _at(0, 2)),
     _MADE: ("file", _made),
     "socket.bind": ("file", _bound),
     "os.remove": ("file", _at(0, 1)),

@@ -1074,6 +1074,7 @@ LOGS_SENT = (
         ("open('run/x', 'w').close()\nos.rename('run/x', 'moved')", {("file", "moved", 1)}),
         ("sqlite3.connect('x.db').execute('create table t (a)')", {("file", "x.db", 1)}),
         ("os.mkdir('made')", {("file", "made", 1)}),
+        ("os.makedirs('other', exist_ok=True)", set()),
         ("subprocess.run(['true'])", {("process", "true", 1)}),
         ("os.system('true')", {("process", "true", 1)}),
         ("socket.socket().connect_ex(('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
