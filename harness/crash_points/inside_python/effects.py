@@ -56,6 +56,8 @@ _MOST: Final = 20
 _LONGEST_PATH: Final = 1_000
 NOT_WAITED_FOR: Final = " (not waited for)"
 """Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
+PIPED: Final = "RDD.pipe"
+"""A place that is no line of the user's: it is called in tasks, where nothing of theirs has to be."""
 LONGEST: Final = 500
 """Characters of a target."""
 
@@ -298,6 +300,10 @@ class Effects:
         place = self._user_place(frame, by_a_log=kind == "connection")
         if place is None and event == "open":
             self._written_by_others.add(target)
+        if kind == "process" and place is None and _is_piped(frame):
+            with self._lock:
+                self._seen[kind, target, PIPED] += 1
+            return
         if place is not None:
             with self._lock:
                 self._seen[kind, target, place] += 1
@@ -371,6 +377,15 @@ class Effects:
         if code not in self._known:
             self._known[code] = self._whose.owns(module_of(frame), code.co_filename)
         return self._known[code]
+
+
+def _is_piped(frame: FrameType | None) -> bool:
+    """Whether it is Spark that starts a program in a task, as it was asked to."""
+    while frame is not None:
+        if frame.f_code.co_qualname == f"{PIPED}.<locals>.func" and module_of(frame).startswith("pyspark."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _few(packed: tuple[Any, ...] | dict[Any, Any]) -> list[Any]:

@@ -52,7 +52,7 @@ def script(
         rules.extend(_rules(hook, f"{hook.point} {number}"))
     if inside is not None:
         rules.extend(_elsewhere(name, *done, inside) for name, done in _DONE_TO_FILES.items())
-        rules.append(_connected(inside))
+        rules += [_connected(inside), _TRANSFORMED]
     return "\n".join(rules)
 
 
@@ -142,6 +142,19 @@ BIND
 IF due && announcer != null
 DO
   announcer.accept("elsewhere " + $1)
+ENDRULE
+"""
+_TRANSFORMED = """\
+RULE elsewhere transform
+INTERFACE org.apache.spark.sql.execution.BaseScriptTransformationExec
+METHOD initProc()
+AT ENTRY
+BIND
+  words:String[] = $0.script().trim().split("\\\\s+");
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF announcer != null
+DO
+  announcer.accept("elsewhere process " + words[0])
 ENDRULE
 """
 _PATH = "org.apache.hadoop.fs.Path"

@@ -13,6 +13,7 @@ from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     A_LINK,
+    IN_SPARK,
     is_of_spark_itself,
     linked_elsewhere,
     of_any_run,
@@ -74,6 +75,11 @@ def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside
 def test_a_file_of_sparks_is_named_by_its_folder_and_a_folder_by_itself(said: str, named: str) -> None:
     (effect,) = written_elsewhere(said).effects
     assert (effect.kind, effect.target) == ("file", named)
+
+
+def test_a_program_that_spark_has_rows_go_through_is_a_process() -> None:
+    (effect,) = written_elsewhere("process tee").effects
+    assert (effect.kind, effect.target, effect.place) == ("process", "tee", IN_SPARK)
 
 
 def test_it_is_accepted_by_its_name_alone() -> None:

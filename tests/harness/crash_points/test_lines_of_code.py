@@ -1407,6 +1407,17 @@ def test_what_pandas_on_spark_writes_by_python_is_an_effect(
     )
 
 
+def test_a_program_that_spark_has_rows_go_through_is_an_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Callable[[str], Said]
+) -> None:
+    said = heard(
+        "from pyspark import RDD\nRDD.pipe(type('R', (), {'mapPartitions': lambda _, f: list(f(['x']))})(), 'cat')"
+    )
+    assert [(one.kind, one.target, one.place) for noted in said.noted for one in noted.effects] == [
+        ("process", "cat", "RDD.pipe")
+    ]
+
+
 def test_what_spark_does_for_the_users_code_is_no_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Callable[[str], set[tuple[str, str, int]]]
 ) -> None:
