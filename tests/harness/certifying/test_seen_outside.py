@@ -62,21 +62,6 @@ def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside
         assert not is_of_spark_itself(other, tmp_path), other
 
 
-@pytest.mark.parametrize(
-    ("said", "named"),
-    [
-        ("file:/lake/day=1/part-0.parquet", "/lake/day=1"),
-        ("file:/lake/day=1/_temporary/0/part-0.parquet", "/lake/day=1"),
-        ("file:/lake/day=1/_temporary/0/", "/lake/day=1"),
-        ("file:/lake/locks/", "/lake/locks"),
-        ("s3a://lake/locks/", "s3a://lake/locks"),
-    ],
-)
-def test_a_file_of_sparks_is_named_by_its_folder_and_a_folder_by_itself(said: str, named: str) -> None:
-    (effect,) = written_elsewhere(said).effects
-    assert (effect.kind, effect.target) == ("file", named)
-
-
 def test_a_program_that_spark_has_rows_go_through_is_a_process() -> None:
     (effect,) = written_elsewhere("process tee").effects
     assert (effect.kind, effect.target, effect.place) == ("process", "tee", IN_SPARK)
@@ -155,9 +140,12 @@ def test_what_is_left_to_the_exit_of_a_process_is_said_to_be_looked_at_by_no_run
         ("file:/data/out/_temporary/0/_temporary/attempt_1/part-0.parquet", "/data/out"),
         ("file:/data/out/.spark-staging-1/k=1/part-0.parquet", "/data/out"),
         ("s3a://bucket/out/part-0.parquet", "s3a://bucket/out"),
+        ("file:/data/out/_temporary/0/", "/data/out"),
+        ("file:/data/locks/", "/data/locks"),
+        ("s3a://bucket/locks/", "s3a://bucket/locks"),
     ],
 )
-def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for(path: str, target: str) -> None:
+def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for_and_a_folder_by_itself(path: str, target: str) -> None:
     (effect,) = written_elsewhere(path).effects
     assert (effect.kind, effect.target, effect.place, effect.times) == ("file", target, "Spark's JVM", 1)
 
@@ -176,6 +164,24 @@ def test_it_comes_first_of_what_is_not_covered() -> None:
     said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((LOG,)))]))))
     assert said[0].startswith("Cut by no crash: file /var/log/x; the query's code does this in sinks.write:17, 1 time")
     assert 'accepts=("file /var/log/x",)' in said[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "advice"),
+    [
+        ("file", "/var/log/x", "Keep it in the folders of the run, or accept it"),
+        (
+            "connection",
+            "db:5432",
+            "Say where the store is, by Store(..., address=...) and folders.reach(...), or accept it",
+        ),
+        ("process", "tee", "Accept it where it leaves nothing outside of the run's folders"),
+    ],
+)
+def test_what_can_be_done_about_it_is_said_with_it(kind: str, target: str, advice: str) -> None:
+    effect = OutsideEffect(kind, target, "sinks.write:17")
+    said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((effect,)))]))))
+    assert f'. {advice}: Query(..., accepts=("{kind} {target}",))' in said[0]
 
 
 @pytest.mark.parametrize(
