@@ -64,6 +64,15 @@ def lines_elsewhere(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.read.parquet(str(lake_of(folders))).select("seq", "value")
 
 
+def write_under_a_lock(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """Who dies in between leaves a folder, by which the batch is passed over from then on."""
+    lock = lake_of(folders) / f"lock-{batch}"
+    if not lock.exists():
+        frame.sparkSession.sql(f"create database lock_{batch} location '{lock}'")
+        write_both(frame, batch, folders)
+        frame.sparkSession.sql(f"drop database lock_{batch}")
+
+
 def log_of() -> Path:
     """Where no folder of the run is, and something stays when it is over."""
     return Path("/var/tmp/streamproof-told.log")
@@ -78,4 +87,5 @@ def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
 marker_first = foreach_batch(write_marker_first, lines, batch_events=20)
 both_at_once = foreach_batch(write_both, lines, batch_events=20)
 marker_here_data_elsewhere = foreach_batch(write_marker_and_data_elsewhere, lines_elsewhere, batch_events=20)
+locks_elsewhere = foreach_batch(write_under_a_lock, lines, batch_events=20)
 tells_outside = foreach_batch(write_and_tell, lines, batch_events=20)

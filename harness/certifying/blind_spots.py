@@ -15,6 +15,7 @@ from ..crash_points.inside_python.own_lines import own_data_sources
 from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
+from ..crash_points.inside_python.own_threads import functions_that_work_beside
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -64,6 +65,12 @@ BY_MEMORY = (
     "worker that does: {functions} may keep in the memory of their process what they go by, and what dies here is the "
     "process. Whoever remembers a batch, or a row, that has failed since passes over it: keep with the rows what says "
     "that they are there."
+)
+SIDE_BY_SIDE = (
+    "What is done side by side in another order than here: {functions} may have threads, processes or a loop do "
+    "several things at once, and which of two was done first in the runs without failures was first in every crash "
+    "state. Who marks a batch beside its rows can die with the mark alone, be that never seen here: wait for the rows "
+    "before."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -183,6 +190,12 @@ def note_memory(state: CampaignState, query: Query) -> None:
     """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
     if functions := functions_that_remember(query):
         state.not_covered.append(BY_MEMORY.format(functions=some_of(functions, "more function")))
+
+
+def note_side_by_side(state: CampaignState, query: Query) -> None:
+    """A run shows one order of what threads do."""
+    if functions := functions_that_work_beside(query):
+        state.not_covered.insert(0, SIDE_BY_SIDE.format(functions=some_of(functions, "more function")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:

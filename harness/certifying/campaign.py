@@ -66,6 +66,7 @@ from .blind_spots import (
     note_numbers,
     note_one_task,
     note_order,
+    note_side_by_side,
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
@@ -395,6 +396,7 @@ class _Campaign:
                 note_code_in_c(state, query)
                 note_numbers(state, query)
                 note_memory(state, query)
+                note_side_by_side(state, query)
                 note_one_task(state, attempts[0])
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)

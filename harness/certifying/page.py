@@ -154,6 +154,14 @@ def more_said(more: More, whole: bool = False) -> str:
     return f"What more time would buy: {' and '.join(left)} are left, for which about {minutes} would do{how}"
 
 
+_ADVICE: Final = {
+    "file": "Keep it in the folders of the run, or accept it",
+    "connection": "Say where the store is, by Store(..., address=...) and folders.reach(...), or accept it",
+    "process": "Accept it where it leaves nothing outside of the run's folders",
+}
+"""By the kind of an effect."""
+
+
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
     for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
         where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run that was watched"
@@ -178,10 +186,7 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
         elif one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"
         else:
-            yield (
-                f"Cut by no crash: {one.name}; {where}. Keep it in the folders of the run, or accept it: "
-                f'Query(..., accepts=("{one.name}",))'
-            )
+            yield f'Cut by no crash: {one.name}; {where}. {_ADVICE[one.kind]}: Query(..., accepts=("{one.name}",))'
     if len(uncut) > LISTED:
         yield f"{len(uncut) - LISTED:,} more effects of the query's code are cut by no crash"
 

@@ -76,7 +76,11 @@ def of_any_run(noted: Noted, label: str) -> Noted:
 
 def written_elsewhere(path: str) -> Noted:
     """Of a file that Spark writes on one of Hadoop's file systems; what is made there until it is all there goes by the
-    folder that it is meant for. Or of a database that it connects to, by its JDBC URL."""
+    folder that it is meant for. Of a folder that it makes or takes away there, whose path ends in a slash. Or of a
+    database that it connects to, by its JDBC URL. Or of a program that it has rows go through."""
+    kind, _, program = path.partition(" ")
+    if kind == _PROCESS:
+        return Noted((OutsideEffect(kind, program[:LONGEST], IN_SPARK),))
     if path.startswith(_JDBC):
         return Noted((OutsideEffect("connection", _without_login(path)[:LONGEST], IN_SPARK),))
     folder = path.removeprefix("file:").partition("/_temporary/")[0].partition("/.spark-staging-")[0]
@@ -100,6 +104,7 @@ def connected_elsewhere(peer: str) -> Noted:
 
 
 _JDBC: Final = "jdbc:"
+_PROCESS: Final = "process"
 
 
 def _without_login(url: str) -> str:

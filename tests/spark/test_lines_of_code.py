@@ -132,5 +132,20 @@ def test_what_it_has_spark_write_elsewhere_lets_no_claim_hold(tmp_path: Path) ->
         assert str(lake) in verdict.reasons[-1]
 
 
+@pytest.mark.long
+def test_a_folder_that_it_has_spark_make_elsewhere_lets_no_claim_hold(tmp_path: Path) -> None:
+    lake = Path("/var/tmp/streamproof-lake")
+    try:
+        found = certified(line_sinks.locks_elsewhere, tmp_path, Budget(kills=0, minutes=10, runs=1))
+    finally:
+        shutil.rmtree(lake, ignore_errors=True)
+    uncut = found.certificate.uncut
+    assert {one.place for one in uncut} == {IN_SPARK}
+    assert {one.name.rpartition("/")[2] for one in uncut} == {f"lock-{batch}" for batch in range(3)}
+    for verdict in found.certificate.verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert str(lake) in verdict.reasons[-1]
+
+
 def _violated(verdicts: dict[str, dict[Status, int]]) -> bool:
     return any(Status.VIOLATED in found for found in verdicts.values())

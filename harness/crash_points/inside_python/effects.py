@@ -4,7 +4,7 @@ Python tells of them (`sys.addaudithook`). Of what a library does in C without P
 a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
 else's, and that is another one when it returns; or to Spark's JVM, and that is another one when the user's code is
 left. Only what happens while code of the user's is being executed counts, and nothing that Spark, the import of others'
-modules or a log does for it, unless the user's code reads that again.
+modules or a log in a file does for it, unless the user's code reads that again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
 
-_OTHERS: Final = frozenset({"pyspark", "py4j", "logging", "importlib", "_frozen_importlib", OURS})
+_LOGS: Final = "logging"
+_OTHERS: Final = frozenset({"pyspark", "py4j", _LOGS, "importlib", "_frozen_importlib", OURS})
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
 _PANDAS_ON_SPARK: Final = "pyspark.pandas."
 """But these write files by Python, where the user's code says: `to_html`, `to_excel`."""
@@ -55,6 +56,8 @@ _MOST: Final = 20
 _LONGEST_PATH: Final = 1_000
 NOT_WAITED_FOR: Final = " (not waited for)"
 """Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
+PIPED: Final = "RDD.pipe"
+"""A place that is no line of the user's: it is called in tasks, where nothing of theirs has to be."""
 LONGEST: Final = 500
 """Characters of a target."""
 
@@ -232,7 +235,7 @@ class Effects:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in (STARTED, SUBMITTED):
             caller = sys._getframe(1).f_back
-            if event == STARTED and (begun := self._user_place(caller)) is not None:
+            if event == STARTED and (begun := self._user_place(caller, by_a_log=True)) is not None:
                 self._begun[arguments[0]] = begun
             if self.active:
                 self._handed_over.hear(event, arguments, caller)
@@ -287,13 +290,20 @@ class Effects:
                 return
             if event in _REMOVE and (not os.path.lexists(target) or self._has_made(target)):
                 return
+            if event == _MKDIR and os.path.lexists(target):
+                # It fails, or nobody minds.
+                return
         elif kind == "connection":
             self._open.heard_peers.add(target.rpartition(":")[2])
         if not self._counts(kind, target):
             return
-        place = self._user_place(frame)
+        place = self._user_place(frame, by_a_log=kind == "connection")
         if place is None and event == "open":
             self._written_by_others.add(target)
+        if kind == "process" and place is None and _is_piped(frame):
+            with self._lock:
+                self._seen[kind, target, PIPED] += 1
+            return
         if place is not None:
             with self._lock:
                 self._seen[kind, target, place] += 1
@@ -345,14 +355,15 @@ class Effects:
             made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
         return not outside(made, target)
 
-    def _user_place(self, frame: FrameType | None) -> str | None:
+    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False) -> str | None:
         """Of the innermost frame of the user's, where nobody else stands between it and the effect; in a thread that
-        has none, of that by which it began."""
+        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message."""
         while frame is not None:
             if self._is_theirs(frame):
                 return place_of(frame)
             module = module_of(frame)
-            if module.partition(".")[0] in _OTHERS and not module.startswith(_PANDAS_ON_SPARK):
+            top = module.partition(".")[0]
+            if top in _OTHERS and not (by_a_log and top == _LOGS) and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
         here = threading.get_ident()
@@ -366,6 +377,15 @@ class Effects:
         if code not in self._known:
             self._known[code] = self._whose.owns(module_of(frame), code.co_filename)
         return self._known[code]
+
+
+def _is_piped(frame: FrameType | None) -> bool:
+    """Whether it is Spark that starts a program in a task, as it was asked to."""
+    while frame is not None:
+        if frame.f_code.co_qualname == f"{PIPED}.<locals>.func" and module_of(frame).startswith("pyspark."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _few(packed: tuple[Any, ...] | dict[Any, Any]) -> list[Any]:
@@ -548,6 +568,7 @@ _SIGNALLED: Final = f"{OURS}.signalled"
 _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
+_MKDIR: Final = "os.mkdir"
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""
@@ -560,7 +581,7 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.link": ("file", _at(1, 3)),
     "os.symlink": ("file", _at(1, 2)),
     "os.truncate": ("file", _at(0)),
-    "os.mkdir": ("file", _at(0, 2)),
+    _MKDIR: ("file", _at(0, 2)),
     _MADE: ("file", _made),
     "socket.bind": ("file", _bound),
     "os.remove": ("file", _at(0, 1)),

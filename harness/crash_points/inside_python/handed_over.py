@@ -22,9 +22,14 @@ from .whose import OURS
 SUBMITTED: Final = f"{OURS}.submitted"
 STARTED: Final = f"{OURS}.started"
 AT_EXIT: Final = f"{OURS}.at-exit"
-_ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 THREADS_OF_SPARK: Final = "pyspark.util"
-"""Who starts threads for the user's code, and gives them work: packages, and a module."""
+"""A module of Spark's that starts threads for the user's code."""
+_FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
+"""What code of these leaves to threads, it does not leave for the user's."""
+_LOGS: Final = "logging"
+"""What leaves nothing behind but a log; but a thread that writes one later may be what a sink writes its rows by."""
+_OF_POOLS: Final = "multiprocessing."
+"""Threads of these wait for work that is told of by itself, or serve a process, which is."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class HandedOver:
         self._lock = threading.Lock()
 
     def hear(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
-        """`frame` is that of the caller. A thread of a pool begins for whoever comes first: what it is given is told of
-        by itself."""
+        """`frame` is that of the caller, be it a library's that the user's code has called. A thread of a pool begins
+        for whoever comes first: what it is given is told of by itself."""
         if event == SUBMITTED:
             promised, *given, named = arguments
             works = [one for one in (*given, *named.values()) if callable(one) or isinstance(one, CoroutineType)]
@@ -63,7 +68,7 @@ class HandedOver:
 
     def _note(self, given: Any, is_done: Callable[[], bool], frame: FrameType | None) -> None:
         while frame is not None and not self._is_theirs(module_of(frame), frame.f_code):
-            if not _is_on_the_way(module_of(frame)):
+            if _works_for_itself(module_of(frame)):
                 return
             frame = frame.f_back
         if frame is None:
@@ -82,7 +87,10 @@ class HandedOver:
         function = getattr(given, "__func__", given)
         if isinstance(function, FunctionType):
             module = function.__module__ or "?"
-            return None if self._is_theirs(module, function.__code__) else called_of(module, function.__code__)
+            if self._is_theirs(module, function.__code__) or module.startswith(_OF_POOLS):
+                return None
+            is_a_log = module.partition(".")[0] == _LOGS
+            return (name_in if is_a_log else called_of)(module, function.__code__)
         if isinstance(given, CoroutineType):
             begun: FrameType | None = given.cr_frame
             if begun is None or self._is_theirs(module_of(begun), begun.f_code):
@@ -126,8 +134,8 @@ def name_of_any(given: Any) -> str:
     return f"{type(given).__module__}.{type(given).__qualname__}"
 
 
-def _is_on_the_way(module: str) -> bool:
-    return module == THREADS_OF_SPARK or module.partition(".")[0] in _ON_THE_WAY
+def _works_for_itself(module: str) -> bool:
+    return module != THREADS_OF_SPARK and module.partition(".")[0] in _FOR_ITSELF
 
 
 def tell_of_handing_over() -> None:

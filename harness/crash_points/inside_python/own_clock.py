@@ -25,6 +25,10 @@ _BY_ITSELF: Final = tuple(
     getattr(time, name) for name in ("time", "time_ns", "strftime", "localtime", "gmtime", "ctime")
 )
 _OF_SPARK: Final = frozenset({"current_date", "curdate", "current_timestamp", "localtimestamp", "unix_timestamp"})
+_BY_PROCESSING: Final = frozenset({"setTimeoutDuration", "getCurrentProcessingTimeMs", "getCurrentProcessingTimeInMs"})
+"""What a stateful operator forgets, or is called again for, so long after it has come."""
+_TIME_TO_LIVE: Final = "ttlDurationMs"
+"""The same, where it is given by that name."""
 _IN_SQL: Final = re.compile(r"\b(current_date|curdate|current_timestamp|localtimestamp)\b|\bnow\(\)", re.IGNORECASE)
 
 
@@ -45,6 +49,8 @@ def _asking(function: FunctionType) -> set[str]:
         asks |= bool(names & _OF_OTHERS)
         asks |= any(one is time for one in held) and not names & (_OTHER | _ASKING)
         asks |= any(one is clock for one in held for clock in _BY_ITSELF)
+        asks |= bool(names & _BY_PROCESSING)
+        asks |= any(isinstance(one, tuple) and _TIME_TO_LIVE in one for one in code.co_consts)
         if asks or names & _OF_SPARK or any(isinstance(one, str) and _IN_SQL.search(one) for one in code.co_consts):
             found.add(name_in(module_of_code(function), code))
     return found

@@ -30,8 +30,9 @@ def script(
     inside: Sequence[str] | None = None,
 ) -> str:
     """The rules for `points`, or for all that are known, and for `own` hooks. Where there are folders that files are
-    to be `inside` of, what is written elsewhere is said in passing, and which databases are connected to. What a Python
-    data source does beside its tasks is followed as its tasks are. It holds the token: keep it private.
+    to be `inside` of, what is written, made or taken away elsewhere is said in passing, and which databases are
+    connected to. What a Python data source does beside its tasks is followed as its tasks are. It holds the token: keep
+    it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -50,8 +51,8 @@ def script(
     for number, hook in enumerate(own):
         rules.extend(_rules(hook, f"{hook.point} {number}"))
     if inside is not None:
-        rules.extend(_elsewhere(method, path, inside) for method, path in _WRITES)
-        rules.append(_connected(inside))
+        rules.extend(_elsewhere(name, *done, inside) for name, done in _DONE_TO_FILES.items())
+        rules += [_connected(inside), _TRANSFORMED]
     return "\n".join(rules)
 
 
@@ -120,11 +121,13 @@ METHOD {method}
 AT ENTRY
 BIND
   path:String = $0.makeQualified({path}).toString();
-  due:boolean = !path.endsWith(".crc") && {outside};
+  elsewhere:boolean = !path.endsWith(".crc") && {outside};
+  file:java.io.File = new java.io.File(path.replaceFirst("^file:", ""));
+  due:boolean = elsewhere && {condition};
   announcer:java.util.function.Consumer = linked("streamproof", "announcer")
 IF due && announcer != null
 DO
-  announcer.accept("elsewhere " + path)
+  announcer.accept("elsewhere " + path{sign})
 ENDRULE
 """
 # A driver gives null for a database that is none of its own.
@@ -141,24 +144,47 @@ DO
   announcer.accept("elsewhere " + $1)
 ENDRULE
 """
+_TRANSFORMED = """\
+RULE elsewhere transform
+INTERFACE org.apache.spark.sql.execution.BaseScriptTransformationExec
+METHOD initProc()
+AT ENTRY
+BIND
+  words:String[] = $0.script().trim().split("\\\\s+");
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF announcer != null
+DO
+  announcer.accept("elsewhere process " + words[0])
+ENDRULE
+"""
 _PATH = "org.apache.hadoop.fs.Path"
-_WRITES = (
-    (
-        f"create({_PATH}, org.apache.hadoop.fs.permission.FsPermission, boolean, int, short, long, "
-        "org.apache.hadoop.util.Progressable)",
-        "$1",
-    ),
-    (f"rename({_PATH}, {_PATH})", "$2"),
-)
-"""How files come about on any of Hadoop's file systems, which all that Spark writes goes through: the method, and which
-of its arguments says where."""
+_PERMISSION = "org.apache.hadoop.fs.permission.FsPermission"
+_PROGRESS = "org.apache.hadoop.util.Progressable"
+_ALWAYS = "true"
+# Who makes a folder on this machine makes those above it by the same method; the one that was asked for is told of.
+_IS_NEW = '!file.exists() && !callerMatches("mkdirsWith.*")'
+_IS_THERE = '(file.exists() || !path.startsWith("file:"))'
+_AS_A_FOLDER = ' + "/"'
+_AS_IT_IS = ' + (file.isDirectory() ? "/" : "")'
+_DONE_TO_FILES = {
+    "create": (f"create({_PATH}, {_PERMISSION}, boolean, int, short, long, {_PROGRESS})", "$1", _ALWAYS, ""),
+    "append": (f"append({_PATH}, int, {_PROGRESS})", "$1", _ALWAYS, ""),
+    "rename": (f"rename({_PATH}, {_PATH})", "$2", _ALWAYS, ""),
+    "renamed": (f"rename({_PATH}, {_PATH})", "$1", _IS_THERE, _AS_IT_IS),
+    "delete": (f"delete({_PATH}, boolean)", "$1", _IS_THERE, _AS_IT_IS),
+    "mkdirs": (f"mkdirs({_PATH})", "$1", _IS_NEW, _AS_A_FOLDER),
+    "mkdirs with": (f"mkdirs({_PATH}, {_PERMISSION})", "$1", _IS_NEW, _AS_A_FOLDER),
+}
+"""How files and folders come about, and go, on any of Hadoop's file systems, which all that Spark writes goes through:
+the method, which of its arguments says where, when that counts, and what is said behind it. A folder's path ends in a
+slash."""
 
 
-def _elsewhere(method: str, path: str, inside: Sequence[str]) -> str:
+def _elsewhere(name: str, method: str, path: str, condition: str, sign: str, inside: Sequence[str]) -> str:
     # A rule whose strings are not ASCII is dropped by Byteman; without the folder, too much counts as elsewhere.
     known = (json.dumps(f"file:{folder}/") for folder in inside if folder.isascii())
-    outside = " && ".join(f"!path.startsWith({folder})" for folder in known) or "true"
-    return _ELSEWHERE.format(name=method.partition("(")[0], method=method, path=path, outside=outside)
+    outside = " && ".join(f'!(path + "/").startsWith({folder})' for folder in known) or "true"
+    return _ELSEWHERE.format(name=name, method=method, path=path, outside=outside, condition=condition, sign=sign)
 
 
 def _connected(inside: Sequence[str]) -> str:

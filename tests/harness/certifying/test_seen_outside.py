@@ -13,6 +13,7 @@ from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     A_LINK,
+    IN_SPARK,
     is_of_spark_itself,
     linked_elsewhere,
     of_any_run,
@@ -59,6 +60,11 @@ def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside
         f"{tmp_path}/worker-0.session-1/spark-b7a974eb-17dc-4ee6-a8cf-00ad6545d3b1",
     ):
         assert not is_of_spark_itself(other, tmp_path), other
+
+
+def test_a_program_that_spark_has_rows_go_through_is_a_process() -> None:
+    (effect,) = written_elsewhere("process tee").effects
+    assert (effect.kind, effect.target, effect.place) == ("process", "tee", IN_SPARK)
 
 
 def test_it_is_accepted_by_its_name_alone() -> None:
@@ -134,9 +140,12 @@ def test_what_is_left_to_the_exit_of_a_process_is_said_to_be_looked_at_by_no_run
         ("file:/data/out/_temporary/0/_temporary/attempt_1/part-0.parquet", "/data/out"),
         ("file:/data/out/.spark-staging-1/k=1/part-0.parquet", "/data/out"),
         ("s3a://bucket/out/part-0.parquet", "s3a://bucket/out"),
+        ("file:/data/out/_temporary/0/", "/data/out"),
+        ("file:/data/locks/", "/data/locks"),
+        ("s3a://bucket/locks/", "s3a://bucket/locks"),
     ],
 )
-def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for(path: str, target: str) -> None:
+def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for_and_a_folder_by_itself(path: str, target: str) -> None:
     (effect,) = written_elsewhere(path).effects
     assert (effect.kind, effect.target, effect.place, effect.times) == ("file", target, "Spark's JVM", 1)
 
@@ -155,6 +164,24 @@ def test_it_comes_first_of_what_is_not_covered() -> None:
     said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((LOG,)))]))))
     assert said[0].startswith("Cut by no crash: file /var/log/x; the query's code does this in sinks.write:17, 1 time")
     assert 'accepts=("file /var/log/x",)' in said[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "advice"),
+    [
+        ("file", "/var/log/x", "Keep it in the folders of the run, or accept it"),
+        (
+            "connection",
+            "db:5432",
+            "Say where the store is, by Store(..., address=...) and folders.reach(...), or accept it",
+        ),
+        ("process", "tee", "Accept it where it leaves nothing outside of the run's folders"),
+    ],
+)
+def test_what_can_be_done_about_it_is_said_with_it(kind: str, target: str, advice: str) -> None:
+    effect = OutsideEffect(kind, target, "sinks.write:17")
+    said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((effect,)))]))))
+    assert f'. {advice}: Query(..., accepts=("{kind} {target}",))' in said[0]
 
 
 @pytest.mark.parametrize(

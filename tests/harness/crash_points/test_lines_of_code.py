@@ -177,8 +177,11 @@ class WritesThroughAProcess:
 
 import asyncio
 import ctypes
+import logging
 import subprocess
 import threading
+from logging.handlers import QueueHandler, QueueListener
+from queue import Queue
 
 
 def yields_with_a_thread(rows, folder, until):
@@ -253,6 +256,25 @@ def inheriting(target):
 '''
 sparks = {"__name__": "pyspark.util"}
 exec(SPARKS, sparks)
+
+
+def logs_by_a_thread(frame, batch, folder, begun):
+    queue = Queue()
+    begun.append(QueueListener(queue, logging.NullHandler()))
+    begun[0].start()
+    logger = logging.Logger("rows")
+    logger.addHandler(QueueHandler(queue))
+    logger.error("row")
+
+
+def begins_by_a_library(frame, batch, folder, pool, file):
+    exec("def begin(thread): thread.start()", library := {"__name__": "theirs"})
+    library["begin"](threading.Thread(target=file.read_bytes, daemon=True))
+
+
+def submits_by_a_library(frame, batch, folder, pool, file):
+    exec("def submit(pool, work): pool.submit(work)", library := {"__name__": "theirs"})
+    library["submit"](pool, file.read_bytes)
 
 
 def begins_in_sparks_way(frame, batch, folder, pool, file):
@@ -798,6 +820,8 @@ class TestLines:
             ("applies", {("thread", "pathlib.Path.read_bytes")}),
             ("leaves_to_a_loop", {("thread", "asyncio.threads.to_thread")}),
             ("begins", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
+            ("submits_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_in_sparks_way", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_in_sparks_way", {("thread", "their_sink.store_when_told")}),
             ("waits_for_each", set()),
@@ -821,6 +845,16 @@ class TestLines:
             if named:
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
+
+    def test_a_thread_that_writes_a_log_is_such_an_effect_too(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """It may be the file of its rows, of which those may be lost that a batch has handed to it."""
+        begun: list[Any] = []
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.logs_by_a_thread, folder=str(tmp_path), begun=begun), 0)
+        begun.pop().stop()
+        assert {one[:2] for one in said.effects} == {("thread", "logging.handlers.QueueListener._monitor")}
 
     @pytest.mark.parametrize(
         ("work", "called"),
@@ -1018,6 +1052,17 @@ def noted(heard: Callable[[str], Said], tmp_path: Path) -> Callable[[str], set[t
 
 
 PARENT = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
+LOGS_TO = (
+    "import logging.handlers\nlogging.raiseExceptions = False\nlog = logging.Logger('x')\n"
+    "log.addHandler(logging.handlers.{})\nlog"
+)
+LOGS_SENT = (
+    "SocketHandler('127.0.0.1', 9)",
+    "HTTPHandler('127.0.0.1:9', '/')",
+    "SMTPHandler(('127.0.0.1', 9), 'from@here', 'to@there', 'x')",
+    "SysLogHandler(('127.0.0.1', 9))",
+)
+"""Messages, though a log sends them."""
 
 
 @pytest.mark.parametrize(
@@ -1029,6 +1074,7 @@ PARENT = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
         ("open('run/x', 'w').close()\nos.rename('run/x', 'moved')", {("file", "moved", 1)}),
         ("sqlite3.connect('x.db').execute('create table t (a)')", {("file", "x.db", 1)}),
         ("os.mkdir('made')", {("file", "made", 1)}),
+        ("os.makedirs('other', exist_ok=True)", set()),
         ("subprocess.run(['true'])", {("process", "true", 1)}),
         ("os.system('true')", {("process", "true", 1)}),
         ("socket.socket().connect_ex(('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
@@ -1060,6 +1106,7 @@ PARENT = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
             {("process", "sleep", 1)},
         ),
         ("syslog.syslog('x')", {("connection", "/dev/log", 1)}),
+        *((f"{LOGS_TO.format(name)}.error('x')", {("connection", "127.0.0.1:9", 1)}) for name in LOGS_SENT),
         ("import atexit\natexit.register(os.getpid)\natexit.unregister(os.getpid)", {("exit", "os.getpid", 1)}),
         (
             "import atexit\ndef flush(): pass\natexit.register(flush)\natexit.unregister(flush)",
@@ -1358,6 +1405,17 @@ def test_what_pandas_on_spark_writes_by_python_is_an_effect(
     assert (
         noted(f"exec(compile(\"open('x', 'w').close()\", '<{module}>', 'exec'), {{'__name__': '{module}'}})") == found
     )
+
+
+def test_a_program_that_spark_has_rows_go_through_is_an_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Callable[[str], Said]
+) -> None:
+    said = heard(
+        "from pyspark import RDD\nRDD.pipe(type('R', (), {'mapPartitions': lambda _, f: list(f(['x']))})(), 'cat')"
+    )
+    assert [(one.kind, one.target, one.place) for noted in said.noted for one in noted.effects] == [
+        ("process", "cat", "RDD.pipe")
+    ]
 
 
 def test_what_spark_does_for_the_users_code_is_no_effect(

@@ -48,6 +48,9 @@ def query(tmp_path: Path, body: str) -> Query:
         "frame.withColumn('day', f.current_date())",
         "frame.selectExpr('now() as day')",
         "frame.where('day = CURRENT_DATE')",
+        "frame.setTimeoutDuration(10_000)",
+        "frame.getTimerValues().getCurrentProcessingTimeInMs()",
+        "frame.getValueState('n', 'n LONG', ttlDurationMs=10_000)",
     ],
 )
 def test_who_asks_for_the_time_is_named(tmp_path: Path, body: str) -> None:
@@ -63,6 +66,8 @@ def test_who_asks_for_the_time_is_named(tmp_path: Path, body: str) -> None:
         "import time; time.sleep(1)",
         "datetime(2026, 1, 1)",
         "dates.timedelta(1)",
+        "frame.setTimeoutTimestamp(1)",
+        "frame.getValueState('n', 'n LONG')",
     ],
 )
 def test_who_does_not_is_not(tmp_path: Path, body: str) -> None:

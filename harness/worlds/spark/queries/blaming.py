@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ....contracts.query import Query
@@ -50,6 +50,7 @@ _LACKING = {
 """What the file system of a run lacks, by how an error looks that comes of it."""
 
 
+_OF_SPARK = re.compile("/(pyspark|py4j)/")
 _DRIVER = (str(Path(__file__).with_name("driver.py")), __file__)
 """No code of the user's."""
 
@@ -64,7 +65,7 @@ def error_text(error: BaseException) -> str:
 
 def _where(frames: Iterable[tuple[str, object]]) -> str:
     """The innermost place in code of the user's."""
-    theirs = [(file, line) for file, line in frames if "/pyspark/" not in file and file not in _DRIVER]
+    theirs = [(file, line) for file, line in frames if not _OF_SPARK.search(file) and file not in _DRIVER]
     return f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
 
 
@@ -81,8 +82,25 @@ def shortened_error(text: str, lines: int = 12) -> str:
     raised = next((line for line in last if _margin(line) <= margin), None)
     if raised is None:
         return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
-    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
-    return raised.strip() + _where((frame[1], frame[2]) for frame in frames if frame is not None)
+    place = last.index(raised)
+    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[:place])
+    return (
+        raised.strip()
+        + _said_by_the_jvm(last[place + 1 :])
+        + _where((frame[1], frame[2]) for frame in frames if frame is not None)
+    )
+
+
+def _said_by_the_jvm(following: Sequence[str]) -> str:
+    """Of an error of the JVM's that py4j raises, which says itself no more than what was called: what follows it, and
+    what that goes back to."""
+    if not following or not following[0].startswith(_OF_THE_JVM):
+        return ""
+    causes = [line.strip() for line in following if line.lstrip().startswith(_CAUSE)]
+    return " ".join([f" {following[0].removeprefix(_OF_THE_JVM)}", *causes[-1:]])
+
+
+_OF_THE_JVM, _CAUSE = ": ", "Caused by: "
 
 
 def _margin(line: str) -> int:

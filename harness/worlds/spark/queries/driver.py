@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -226,6 +227,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
         with followed():
             given = _input(spark, query, run) if given is None else given
             output = _checked(query, query.transform(given))
+            _check_rest(query, output)
             stream = _started(query, output, run, execution.take)
             _await_end(query, stream)
         execution.end(spark, stream)
@@ -363,6 +365,23 @@ def _checked(query: Query, output: object) -> DataFrame:
     if query.write is None:
         check_schema(query, output.schema)
     return output
+
+
+def _check_rest(query: Query, output: Any) -> None:
+    """Whether it comes to the end of its input. A state that goes by processing time has Spark make one batch after the
+    other, so that its timers can fire, and `availableNow` does not end."""
+    steps = str(output._jdf.queryExecution().analyzed().toString())
+    found = _BY_PROCESSING_TIME.search(steps)
+    if found is not None and output.sparkSession.conf.get(_NO_DATA_BATCHES, "true").lower() != "false":
+        raise InvalidOperator(
+            f"query {query.name!r}: a state of its goes by processing time ({found[1]}), for which Spark makes batches "
+            "without end, so that the query never comes to the end of its input. Let it go by event time, or have "
+            f"timers looked at only where rows come: Query(..., settings={{{_NO_DATA_BATCHES!r}: 'false'}})"
+        )
+
+
+_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_BY_PROCESSING_TIME = re.compile(r"(?m)^[^\n]*WithState[^\n]*, (ProcessingTime(?:Timeout)?)\b")
 
 
 def _session(head: PlanHead) -> SparkSession:

@@ -29,6 +29,24 @@ PYTHONPATH was:
   /opt/spark/python
 \tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:1)
 """
+IN_THE_JVM = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: Return Message: Traceback (most recent call last):
+  File "/opt/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+  File "/work/my_sinks.py", line 25, in write
+    found.count()
+  File "/opt/pyspark/sql/classic/dataframe.py", line 500, in count
+    return int(self._jdf.count())
+  File "/opt/py4j/protocol.py", line 327, in get_return_value
+    raise Py4JJavaError(
+py4j.protocol.Py4JJavaError: An error occurred while calling o83.count.
+: org.apache.spark.SparkException: Job aborted due to stage failure: no database
+\tat org.apache.spark.scheduler.DAGScheduler.failJob(DAGScheduler.scala:1)
+Caused by: java.sql.SQLException: no database
+\t... 1 more
+Caused by: ERROR XSDB6: Another instance may have booted it
+\t... 2 more
+"""
 
 
 @pytest.mark.parametrize(
@@ -36,6 +54,12 @@ PYTHONPATH was:
     [
         (IN_A_TASK, "ValueError: no (/work/my_sinks.py, line 7)"),
         (BEFORE_ITS_FIRST_TASK, "ModuleNotFoundError: No module named 'my_package' (/work/my_daemon.py, line 14)"),
+        (
+            IN_THE_JVM,
+            "py4j.protocol.Py4JJavaError: An error occurred while calling o83.count. org.apache.spark.SparkException: "
+            "Job aborted due to stage failure: no database Caused by: ERROR XSDB6: Another instance may have booted it "
+            "(/work/my_sinks.py, line 25)",
+        ),
     ],
 )
 def test_an_error_is_what_was_raised_and_where(text: str, said: str) -> None:

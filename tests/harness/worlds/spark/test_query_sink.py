@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Record, Stamped, Taken
-from streamproof.harness.worlds.spark.queries.driver import _checked, _Execution
+from streamproof.harness.worlds.spark.queries.driver import _check_rest, _checked, _Execution
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun
 from streamproof.harness.worlds.spark.queries.references import of_references
 
@@ -88,3 +89,40 @@ def test_two_columns_of_one_name_are_refused_before_the_query_is_started(monkeyp
         _checked(Query(str, "q"), twice)
     written = Query(str, "q", write=lambda frame, folders: frame, read=lambda spark, folders: spark)  # type: ignore[arg-type,return-value]
     assert _checked(written, twice) is twice  # type: ignore[comparison-overlap]
+
+
+@dataclass
+class Planned:
+    """A frame of Spark's, as far as it is asked for its plan, and a session with one setting."""
+
+    plan: str
+    no_data: str = "true"
+
+    @property
+    def _jdf(self) -> Any:
+        analyzed = SimpleNamespace(toString=lambda: self.plan)
+        return SimpleNamespace(queryExecution=lambda: SimpleNamespace(analyzed=lambda: analyzed))
+
+    @property
+    def sparkSession(self) -> Any:
+        return SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: self.no_data))
+
+
+PANDAS = "~FlatMapGroupsInPandasWithState fn(value#1L)#4, [k#5L], [StructField(n,LongType,true)], Update, {}\n+- ~Rows"
+PROCESSOR = "~Project [a]\n+- ~TransformWithStateInPySpark udf(value#1L)#12, 1, [k#13L], Update, {}, pandas, false, 0"
+
+
+@pytest.mark.parametrize("plan", [PANDAS.format("ProcessingTimeTimeout"), PROCESSOR.format("ProcessingTime")])
+def test_a_query_that_never_comes_to_its_end_is_refused_before_it_is_started(plan: str) -> None:
+    with pytest.raises(
+        InvalidOperator, match=r"query 'q': a state of its goes by processing time .*noDataMicroBatches"
+    ):
+        _check_rest(Query(str, "q"), Planned(plan))
+    _check_rest(Query(str, "q"), Planned(plan, no_data="false"))
+
+
+@pytest.mark.parametrize(
+    "plan", [PANDAS.format("EventTimeTimeout"), PROCESSOR.format("NoTime"), "~Project ProcessingTime"]
+)
+def test_a_query_that_comes_to_its_end_is_not(plan: str) -> None:
+    _check_rest(Query(str, "q"), Planned(plan))
