@@ -76,7 +76,12 @@ def document_of(explored: Explored) -> dict[str, Any]:
             "confidence": 0.95,
         },
         "counterexamples": [
-            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
+            {
+                "file": None if kept.unkept else str(kept.file),
+                "unkept": kept.unkept or None,
+                "runs": kept.shrunk.runs,
+                **msgspec.to_builtins(kept.content),
+            }
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),

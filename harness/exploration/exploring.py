@@ -13,7 +13,7 @@ from typing import Final
 
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
-from ..core.errors import ExitStatus, UnknownName, UserMistake
+from ..core.errors import ExitStatus, StorageFailed, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
@@ -38,12 +38,14 @@ OWN_EVENTS: Final = 200
 
 @dataclass(frozen=True)
 class KeptViolation:
-    """A violation in its smallest form, in a file."""
+    """A violation in its smallest form, in a file, or else told all the same."""
 
     violation: Violation
     shrunk: Shrunk
     file: Path
     content: Counterexample
+    unkept: str = ""
+    """Why it is in no file; empty where it is."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,8 @@ def explore(
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
+    if output is not None and output.is_dir():
+        raise UserMistake(f"a counterexample cannot be kept at {output}: that is a folder; name a file in it")
     require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     bench.require_forgetting()
@@ -199,8 +203,7 @@ def explore(
             shrunk = Shrunk(at, violation.trial, violation.kind, runs=0)
         content = counterexample(of, violation, shrunk, of.scenario)
         file = _file(output, len(kept))
-        save(file, content)
-        kept.append(KeptViolation(violation, shrunk, file, content))
+        kept.append(KeptViolation(violation, shrunk, file, content, _not_saved(file, content)))
         so_far(findings)
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
@@ -268,6 +271,15 @@ def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...])
     if pairs:
         plans.append(Successive(2))
     return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
+
+
+def _not_saved(file: Path, content: Counterexample) -> str:
+    """Why what was found is not in the file; empty where it is. A disk that is full takes none of it away."""
+    try:
+        save(file, content)
+    except StorageFailed as error:
+        return str(error)
+    return ""
 
 
 def _file(output: Path | None, place: int) -> Path:
