@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from ..core.errors import InvalidScenario
+from ..core.errors import InvalidScenario, ProcessDied
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
@@ -248,9 +248,10 @@ def search(
 
     With a Spark `master` it is the cores of that cluster that try them; what dies of a schedule there costs that part
     and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
-    was found until then is returned.
+    was found until then is returned. So are violations, where a process of this machine's ended by itself.
 
-    Raises UsersCodeFailed when the user's code does under a schedule; with a master, MissingTool or UserMistake where
+    Raises UsersCodeFailed when the user's code does under a schedule; ProcessDied when a process ended by itself, and
+    nothing had been violated before; with a master, MissingTool or UserMistake where
     it cannot be reached.
     """
     findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
@@ -276,6 +277,10 @@ def search(
                     findings.exhausted = not is_past(deadline) and not findings.cut_short
     except KeyboardInterrupt:
         findings.interrupted = True
+    except ProcessDied as error:
+        if not findings.violations:
+            raise
+        findings.cut_short = str(error)
     findings.seconds = time.monotonic() - began
     return findings
 

@@ -1,6 +1,7 @@
 """The search in the simulator: what it tries, finds, shrinks, keeps and runs again."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from streamproof.harness.core.errors import (
     InvalidCounterexample,
     InvalidOperator,
     InvalidScenario,
+    ProcessDied,
     ScenarioChanged,
     UnknownCounterexampleVersion,
     UnknownName,
@@ -321,6 +323,20 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
         found = search(bench_of(BROKEN), plans(), SearchBudget(1_000), jobs=jobs, origin=None, show=show)
         assert (found.interrupted, found.tried) == (True, 90)
         assert found.violations
+
+
+def test_a_search_that_loses_a_process_keeps_what_is_violated() -> None:
+    def show(findings: SearchFindings) -> None:
+        if findings.tried == 90:
+            for process in multiprocessing.active_children():
+                process.kill()
+
+    found = search(bench_of(BROKEN), plans(), SearchBudget(100_000), jobs=2, origin=None, show=show)
+    assert found.violations
+    assert not found.exhausted
+    assert found.cut_short.startswith("a process of the search ended by itself")
+    with pytest.raises(ProcessDied, match="a process of the search ended by itself"):
+        search(bench_of(SOUND), plans(), SearchBudget(100_000), jobs=2, origin=None, show=show)
 
 
 def test_given_schedules_are_tried_in_their_order() -> None:
