@@ -37,7 +37,7 @@ from .pieces import (
     is_past,
     one_after_another,
 )
-from .plans import SearchPlan, Successive
+from .plans import RandomSchedules, SearchPlan, Successive
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -139,7 +139,7 @@ class SearchFindings:
     """What of the subject was at work, and under how many schedules."""
     random_held: int = 0
     random_unknown: int = 0
-    """Of those, how many are UNKNOWN although their faults bit."""
+    """Of those, how many are UNKNOWN although their faults bit, or were lost with who tried them."""
     random_violated: int = 0
     seconds: float = 0.0
     interrupted: bool = False
@@ -329,7 +329,12 @@ def _counted(
                     succession.of_those_through += begun
                     begun = 0
             case LostPiece(piece=(plan, number), why=why):
-                findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
+                if isinstance(plans[plan], RandomSchedules):
+                    # It is drawn while it is run: whoever drew it once more would be lost by it, too.
+                    findings.lost += 1
+                    findings.random_unknown += 1
+                else:
+                    findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
                 findings.losses[why] += 1
             case Again(why=why):
                 findings.losses[why] += 1
