@@ -54,6 +54,8 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "power": _power_document(explored.power),
         "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
+        "bitten": dict(sorted(findings.bitten.items())),
+        "unbitten": list(explored.unbitten),
         "unasked": [str(mechanism) for mechanism in explored.unasked],
         "unknown": dict(findings.reasons.most_common()),
         "largest_error": None if explored.errors is None else _errors_document(explored.errors),

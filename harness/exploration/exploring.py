@@ -72,6 +72,8 @@ class Explored:
     in a small world."""
     goes_on: bool = False
     """Whether this is how far it has come, and it has not ended."""
+    kinds: tuple[str, ...] = ("crash",)
+    """Of the faults that were to be drawn."""
 
     @property
     def power(self) -> SearchPower | str:
@@ -93,7 +95,7 @@ class Explored:
         if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or self.few or self.untried:
+        if self.findings.essential or cut or self.few or self.untried or self.unbitten:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
 
@@ -109,6 +111,12 @@ class Explored:
     def untried(self) -> tuple[Activity, ...]:
         """What the claims rest on, and was at work under none of the schedules."""
         return unexercised(self.bench.rests_on, self.findings.exercised)
+
+    @property
+    def unbitten(self) -> tuple[str, ...]:
+        """The kinds of fault that were asked for, and have bitten under none of the schedules that were judged plainly:
+        what the subject does under them is not known."""
+        return tuple(kind for kind in self.kinds if not self.findings.bitten[kind.partition(" ")[0]])
 
     @property
     def unasked(self) -> tuple[Activity, ...]:
@@ -176,7 +184,9 @@ def explore(
 
     def so_far(findings: SearchFindings) -> None:
         come_to(
-            Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, usual=usual, goes_on=True)
+            Explored(
+                named, bench.scenario, bench, findings, tuple(kept), before, exhaust, None, None, usual, True, kinds
+            )
         )
 
     def shown(findings: SearchFindings) -> None:
@@ -207,7 +217,9 @@ def explore(
         so_far(findings)
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual)
+    return Explored(
+        named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, False, kinds
+    )
 
 
 def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool) -> tuple[Named, Bench]:

@@ -137,6 +137,8 @@ class SearchFindings:
     struck: set[str] = field(default_factory=set)
     exercised: Counter[Activity] = field(default_factory=Counter)
     """What of the subject was at work, and under how many schedules."""
+    bitten: Counter[str] = field(default_factory=Counter)
+    """Kinds of fault that have bitten, and under how many schedules that were judged plainly."""
     random_held: int = 0
     random_unknown: int = 0
     """Of those, how many are UNKNOWN although their faults bit, or were lost with who tried them."""
@@ -211,6 +213,7 @@ class SearchFindings:
             self.struck.update(outcome.alike)
             self.alike.update(dict.fromkeys(outcome.struck, outcome.alike))
         self.exercised.update(outcome.at_work)
+        self.bitten.update(outcome.bitten)
         if outcome.exercised_new:
             self.corpus.append(CorpusEntry(trial(), outcome.exercised_new))
             self.situations |= outcome.exercised_new

@@ -91,6 +91,11 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     yield Fact("exercised", _at_work(findings))
     if explored.untried:
         yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
+    if explored.kinds != ("crash",):
+        bitten = [f"{kind} in {explored.findings.bitten[kind]:,}" for kind in sorted(explored.findings.bitten)]
+        yield Fact("bitten", " · ".join(bitten) or "nothing")
+    if explored.unbitten:
+        yield Fact("untried", f"no {' and no '.join(explored.unbitten)} has bitten: UNKNOWN", Tone.OPEN)
     if explored.unasked:
         never = ", ".join(NEVER[one] for one in explored.unasked)
         yield Fact("unasked", f"{never}; by what the scheme says, no claim rests on that", Tone.OPEN)

@@ -214,6 +214,7 @@ def test_other_kinds_of_fault_are_drawn_when_asked_for(ask: Ask) -> None:
     )
     assert answer.status in (0, 2)
     assert "schedules  30, in" in answer.out
+    assert re.search(r"\n  bitten     loss in \d+ · pause in \d+\n", answer.out)
     wrong = ask("explore", SOUND, "--fault", "nonsense", "--jobs", 1)
     assert wrong.status == 3
     assert "there is no kind of fault 'nonsense'; the nearest are: " in wrong.err
@@ -271,6 +272,18 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
     answer = ask("explore", "--mutants", "--events", 4, "--schedules", 10, "--jobs", 1)
     assert answer.status == 1
     assert "1 mutants, 0 found, 1 live" in answer.out
+
+
+def test_a_kind_of_fault_that_never_bites_is_said_and_nothing_holds(ask: Ask) -> None:
+    """Under amnesia there is no checkpoint, which a slow disk could delay."""
+    command = ["explore", "word-count.amnesia", "--fault", "crash", "--fault", "slow-disk", "--schedules", 60]
+    answer = ask(*command, "--jobs", 1)
+    assert (answer.status, answer.err) == (2, "")
+    assert re.search(r"\n  bitten     crash in \d+\n", answer.out)
+    assert "  untried    no slow-disk has bitten: UNKNOWN" in answer.out
+    document = json.loads(ask(*command, "--jobs", 1, "--json").out)
+    assert (document["exit_status"], document["unbitten"]) == (2, ["slow-disk"])
+    assert list(document["bitten"]) == ["crash"]
 
 
 def test_what_no_file_can_hold_is_told_all_the_same(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
