@@ -50,9 +50,9 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
 
     A horizon is in event time, from the first event that it took on its return, or in the number of events that it has
     taken since. An output differs when it is not what its input gives without failures, or, where that depends on order
-    or on chance, when it was delivered once more and is not what it was. UNKNOWN where outputs still differ, and the
-    horizon was not reached by the end of the input, or none is declared. For a subject that cannot be executed again,
-    every difference is too many. (Hwang et al. 2005: convergent recovery.)
+    or on chance, when it was delivered once more and is not what it was. UNKNOWN where outputs still differ, and
+    nothing came past the horizon before the end of the input, or none is declared. For a subject that cannot be
+    executed again, every difference is too many. (Hwang et al. 2005: convergent recovery.)
     """
     collation = case.collation
     reexecution = collation.reexecution
@@ -76,7 +76,8 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
         for recovery in recoveries
         if recovery.survives and any(recovery.excuses(one, horizon) for one in differing)
     )
-    short = f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    ended = f"within {horizon} of" if isinstance(horizon, Events) else f"less than {horizon} after"
+    short = f"the input ended {ended} a recovery, and outputs still differed"
     unclear = None if reached else Reason(Why.INCOMPLETE, short)
     holds = f"{_holds(case)}; {len(differing):,} outputs differ, each within {horizon} of a recovery"
     return decide(case, guarantee, tallies, holds, unclear=unclear, goes_on=True)
@@ -182,8 +183,9 @@ class _Recovery:
         return (differing.output.event.time - self.began) * 1_000 < horizon.micros
 
     def reached(self, horizon: Duration | Events) -> bool:
+        """Whether anything came of which an output may not differ."""
         if isinstance(horizon, Events):
-            return len(self.took) >= horizon.count
+            return len(self.took) > horizon.count
         return (self.upto - self.began) * 1_000 >= horizon.micros
 
 

@@ -84,6 +84,8 @@ class Outcome:
     """Other addresses than that at which it struck, of which the same would have come."""
     exercised_new: frozenset[int] = frozenset()
     """All that it exercised, where some of that was new to who tried it (see `novelty`)."""
+    bitten: tuple[str, ...] = ()
+    """The kinds of its faults that have bitten, where it was judged plainly."""
 
 
 BEYOND: Final = "the schedule goes beyond what is claimed"
@@ -468,10 +470,10 @@ class Bench:
         struck = _struck(history)
         kind = kind_of(verdicts)
         if kind is not None:
-            return Outcome(Status.VIOLATED, struck, kind, at_work=at_work)
+            return Outcome(Status.VIOLATED, struck, kind, at_work=at_work, bitten=_bitten(history))
         unclear: list[Reason] = [verdict.unknown for verdict in verdicts if verdict.unknown is not None]
         if not unclear:
-            return Outcome(Status.HOLDS, struck, at_work=at_work)
+            return Outcome(Status.HOLDS, struck, at_work=at_work, bitten=_bitten(history))
         essential = next((reason for reason in unclear if reason.why not in _OF_THE_FAULTS), None)
         if essential is not None:
             return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True, at_work=at_work)
@@ -491,6 +493,11 @@ def under(trial: Trial) -> Iterator[None]:
 
 def _struck(history: History) -> tuple[str, ...]:
     return tuple(entry.address for entry in history.struck() if entry.address is not None)
+
+
+def _bitten(history: History) -> tuple[str, ...]:
+    """The kinds of fault that have bitten: what is on record of a fault begins with its kind."""
+    return tuple({entry.fault.partition(" ")[0]: None for entry in history.struck() if entry.bite.bit})
 
 
 def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:

@@ -54,6 +54,8 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "power": _power_document(explored.power),
         "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
+        "bitten": dict(sorted(findings.bitten.items())),
+        "unbitten": list(explored.unbitten),
         "unasked": [str(mechanism) for mechanism in explored.unasked],
         "unknown": dict(findings.reasons.most_common()),
         "largest_error": None if explored.errors is None else _errors_document(explored.errors),
@@ -76,7 +78,12 @@ def document_of(explored: Explored) -> dict[str, Any]:
             "confidence": 0.95,
         },
         "counterexamples": [
-            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
+            {
+                "file": None if kept.unkept else str(kept.file),
+                "unkept": kept.unkept or None,
+                "runs": kept.shrunk.runs,
+                **msgspec.to_builtins(kept.content),
+            }
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),

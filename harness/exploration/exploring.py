@@ -13,7 +13,7 @@ from typing import Final
 
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
-from ..core.errors import ExitStatus, UnknownName, UserMistake
+from ..core.errors import ExitStatus, StorageFailed, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
@@ -38,12 +38,14 @@ OWN_EVENTS: Final = 200
 
 @dataclass(frozen=True)
 class KeptViolation:
-    """A violation in its smallest form, in a file."""
+    """A violation in its smallest form, in a file, or else told all the same."""
 
     violation: Violation
     shrunk: Shrunk
     file: Path
     content: Counterexample
+    unkept: str = ""
+    """Why it is in no file; empty where it is."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Explored:
     in a small world."""
     goes_on: bool = False
     """Whether this is how far it has come, and it has not ended."""
+    kinds: tuple[str, ...] = ("crash",)
+    """Of the faults that were to be drawn."""
 
     @property
     def power(self) -> SearchPower | str:
@@ -91,7 +95,7 @@ class Explored:
         if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or self.few or self.untried:
+        if self.findings.essential or cut or self.few or self.untried or self.unbitten:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
 
@@ -107,6 +111,12 @@ class Explored:
     def untried(self) -> tuple[Activity, ...]:
         """What the claims rest on, and was at work under none of the schedules."""
         return unexercised(self.bench.rests_on, self.findings.exercised)
+
+    @property
+    def unbitten(self) -> tuple[str, ...]:
+        """The kinds of fault that were asked for, and have bitten under none of the schedules that were judged plainly:
+        what the subject does under them is not known."""
+        return tuple(kind for kind in self.kinds if not self.findings.bitten[kind.partition(" ")[0]])
 
     @property
     def unasked(self) -> tuple[Activity, ...]:
@@ -150,6 +160,8 @@ def explore(
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
+    if output is not None and output.is_dir():
+        raise UserMistake(f"a counterexample cannot be kept at {output}: that is a folder; name a file in it")
     require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     bench.require_forgetting()
@@ -172,7 +184,9 @@ def explore(
 
     def so_far(findings: SearchFindings) -> None:
         come_to(
-            Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, usual=usual, goes_on=True)
+            Explored(
+                named, bench.scenario, bench, findings, tuple(kept), before, exhaust, None, None, usual, True, kinds
+            )
         )
 
     def shown(findings: SearchFindings) -> None:
@@ -199,12 +213,13 @@ def explore(
             shrunk = Shrunk(at, violation.trial, violation.kind, runs=0)
         content = counterexample(of, violation, shrunk, of.scenario)
         file = _file(output, len(kept))
-        save(file, content)
-        kept.append(KeptViolation(violation, shrunk, file, content))
+        kept.append(KeptViolation(violation, shrunk, file, content, _not_saved(file, content)))
         so_far(findings)
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual)
+    return Explored(
+        named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, False, kinds
+    )
 
 
 def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool) -> tuple[Named, Bench]:
@@ -268,6 +283,15 @@ def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...])
     if pairs:
         plans.append(Successive(2))
     return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
+
+
+def _not_saved(file: Path, content: Counterexample) -> str:
+    """Why what was found is not in the file; empty where it is. A disk that is full takes none of it away."""
+    try:
+        save(file, content)
+    except StorageFailed as error:
+        return str(error)
+    return ""
 
 
 def _file(output: Path | None, place: int) -> Path:

@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from ..core.errors import InvalidScenario
+from ..core.errors import InvalidScenario, ProcessDied
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
@@ -37,7 +37,7 @@ from .pieces import (
     is_past,
     one_after_another,
 )
-from .plans import SearchPlan, Successive
+from .plans import RandomSchedules, SearchPlan, Successive
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -137,9 +137,11 @@ class SearchFindings:
     struck: set[str] = field(default_factory=set)
     exercised: Counter[Activity] = field(default_factory=Counter)
     """What of the subject was at work, and under how many schedules."""
+    bitten: Counter[str] = field(default_factory=Counter)
+    """Kinds of fault that have bitten, and under how many schedules that were judged plainly."""
     random_held: int = 0
     random_unknown: int = 0
-    """Of those, how many are UNKNOWN although their faults bit."""
+    """Of those, how many are UNKNOWN although their faults bit, or were lost with who tried them."""
     random_violated: int = 0
     seconds: float = 0.0
     interrupted: bool = False
@@ -211,6 +213,7 @@ class SearchFindings:
             self.struck.update(outcome.alike)
             self.alike.update(dict.fromkeys(outcome.struck, outcome.alike))
         self.exercised.update(outcome.at_work)
+        self.bitten.update(outcome.bitten)
         if outcome.exercised_new:
             self.corpus.append(CorpusEntry(trial(), outcome.exercised_new))
             self.situations |= outcome.exercised_new
@@ -248,9 +251,10 @@ def search(
 
     With a Spark `master` it is the cores of that cluster that try them; what dies of a schedule there costs that part
     and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
-    was found until then is returned.
+    was found until then is returned. So are violations, where a process of this machine's ended by itself.
 
-    Raises UsersCodeFailed when the user's code does under a schedule; with a master, MissingTool or UserMistake where
+    Raises UsersCodeFailed when the user's code does under a schedule; ProcessDied when a process ended by itself, and
+    nothing had been violated before; with a master, MissingTool or UserMistake where
     it cannot be reached.
     """
     findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
@@ -276,6 +280,10 @@ def search(
                     findings.exhausted = not is_past(deadline) and not findings.cut_short
     except KeyboardInterrupt:
         findings.interrupted = True
+    except ProcessDied as error:
+        if not findings.violations:
+            raise
+        findings.cut_short = str(error)
     findings.seconds = time.monotonic() - began
     return findings
 
@@ -324,7 +332,12 @@ def _counted(
                     succession.of_those_through += begun
                     begun = 0
             case LostPiece(piece=(plan, number), why=why):
-                findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
+                if isinstance(plans[plan], RandomSchedules):
+                    # It is drawn while it is run: whoever drew it once more would be lost by it, too.
+                    findings.lost += 1
+                    findings.random_unknown += 1
+                else:
+                    findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
                 findings.losses[why] += 1
             case Again(why=why):
                 findings.losses[why] += 1

@@ -71,7 +71,7 @@ def search_html(document: SearchDocument, file: Path, registry: Registry) -> str
     Raises InvalidCounterexample, and InvalidOperator as `spacetime` does."""
     named = shlex.quote(str(file))
     found = [counterexample_in(file, one) for one in document.counterexamples]
-    saved = [str(one.get("file", "")) for one in document.counterexamples]
+    saved = [str(one.get("file") or "") for one in document.counterexamples]
     kinds = [
         _shown(document, one, saved[place], file, registry, place < DRAWN_KINDS) for place, one in enumerate(found)
     ]
@@ -131,7 +131,7 @@ def _shown(
         found.evidence if replayed is None else view_of_replay(replayed).compared,
         drawn,
         undrawn or UNDRAWN,
-        f"streamproof replay {shlex.quote(saved)}",
+        f"streamproof replay {shlex.quote(saved)}" if saved else "",
     )
 
 

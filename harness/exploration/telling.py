@@ -47,14 +47,15 @@ def _found(kept: KeptViolation) -> FoundView:
         schedule=tuple((fault.what, fault.when) for fault in kept.shrunk.trial.schedule),
         evidence=content.evidence,
         input=counted(content.workload.events, "event"),
-        command=f"streamproof replay {shlex.quote(str(kept.file))}",
+        command="" if kept.unkept else f"streamproof replay {shlex.quote(str(kept.file))}",
+        unkept=kept.unkept,
     )
 
 
 def _going_on(explored: Explored) -> str:
     """How to, after an interruption: what a search has tried so far is not kept, since a seed gives the same again."""
     seed = explored.bench.seed
-    kept = "what was found is kept, and " if explored.kept else ""
+    kept = "what was found is kept, and " if any(not one.unkept for one in explored.kept) else ""
     return (
         f"{kept}the same command with --seed {seed} tries the same again and goes on from there; --seed {seed + 1} "
         "draws others at random"
@@ -90,6 +91,11 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     yield Fact("exercised", _at_work(findings))
     if explored.untried:
         yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
+    if explored.kinds != ("crash",):
+        bitten = [f"{kind} in {explored.findings.bitten[kind]:,}" for kind in sorted(explored.findings.bitten)]
+        yield Fact("bitten", " · ".join(bitten) or "nothing")
+    if explored.unbitten:
+        yield Fact("untried", f"no {' and no '.join(explored.unbitten)} has bitten: UNKNOWN", Tone.OPEN)
     if explored.unasked:
         never = ", ".join(NEVER[one] for one in explored.unasked)
         yield Fact("unasked", f"{never}; by what the scheme says, no claim rests on that", Tone.OPEN)

@@ -134,7 +134,10 @@ def _found(found: FoundView) -> Iterator[Text]:
     yield Text()
     if found.evidence:
         yield Text(f"  {found.evidence}")
-    yield Text.assemble(f"  with {found.input}. {found.command}", ("  (also with --cluster embedded)", "dim"))
+    if found.command:
+        yield Text.assemble(f"  with {found.input}. {found.command}", ("  (also with --cluster embedded)", "dim"))
+    else:
+        yield Text(f"  with {found.input}. It is kept in no file: {found.unkept}")
     yield Text()
 
 

@@ -96,7 +96,9 @@ class FoundView:
     input: str
     """What suffices."""
     command: str
-    """Replays it."""
+    """Replays it; empty where it is in no file."""
+    unkept: str = ""
+    """Why it is in none."""
 
 
 @dataclass(frozen=True)

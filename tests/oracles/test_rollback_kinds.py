@@ -123,17 +123,36 @@ def test_what_still_differs_past_the_horizon(bound: Duration | Events) -> None:
 def test_a_horizon_that_the_input_does_not_reach(bound: Duration | Events) -> None:
     verdict = refilled().verdict(within(bound))
     assert verdict.status is Status.UNKNOWN
-    assert verdict.reason.startswith("the input ended less than")
+    assert verdict.reason.startswith("the input ended ")
 
 
 @pytest.mark.parametrize(
-    ("bound", "beyond"), [(Duration(20_000), Duration(20_001)), (Events(11), Events(12))], ids=["time", "events"]
+    ("bound", "beyond"), [(Duration(20_000), Duration(20_001)), (Events(10), Events(11))], ids=["time", "events"]
 )
-def test_a_horizon_that_the_input_reaches_with_its_last_event(
+def test_a_horizon_that_the_last_event_of_the_input_is_past(
     bound: Duration | Events, beyond: Duration | Events
 ) -> None:
     assert refilled().verdict(within(bound)).status is Status.HOLDS
     assert refilled().verdict(within(beyond)).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("bound", [Duration(1_001), Events(4)], ids=["time", "events"])
+def test_where_outputs_differ_to_the_last_nothing_has_converged(bound: Duration | Events) -> None:
+    """The second takes two sources in another order than the first."""
+    made = Made(chain(Log(), sources=("a", "b")))
+    made.offer("a", 1, 2)
+    made.offer("b", 1, 2)
+    for number, sources in ((1, "ab"), (2, "ba")):
+        made.start("op0", number)
+        for seq in (1, 2):
+            for source in sources:
+                made.take("op0", number, source, 1, seq, seq)
+        made.deliver("op0", number, 1, 2, 3, 4)
+        if number == 1:
+            made.lose("op0", 1)
+    made.keep("op0", 2)
+    assert "4 outputs differ" in made.verdict(ROLLBACK_CONVERGENT).reason
+    assert made.verdict(within(bound)).status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("bound", [Duration(10_000), Events(5)])

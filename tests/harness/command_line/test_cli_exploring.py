@@ -19,6 +19,7 @@ import pytest
 from asking import Ask
 from process_ends import has_ended
 from small_scenario import SMALL_SCENARIO
+from streamproof.harness.core.errors import StorageFailed
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
@@ -213,6 +214,7 @@ def test_other_kinds_of_fault_are_drawn_when_asked_for(ask: Ask) -> None:
     )
     assert answer.status in (0, 2)
     assert "schedules  30, in" in answer.out
+    assert re.search(r"\n  bitten     loss in \d+ · pause in \d+\n", answer.out)
     wrong = ask("explore", SOUND, "--fault", "nonsense", "--jobs", 1)
     assert wrong.status == 3
     assert "there is no kind of fault 'nonsense'; the nearest are: " in wrong.err
@@ -272,6 +274,37 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
     assert "1 mutants, 0 found, 1 live" in answer.out
 
 
+def test_a_kind_of_fault_that_never_bites_is_said_and_nothing_holds(ask: Ask) -> None:
+    """Under amnesia there is no checkpoint, which a slow disk could delay."""
+    command = ["explore", "word-count.amnesia", "--fault", "crash", "--fault", "slow-disk", "--schedules", 60]
+    answer = ask(*command, "--jobs", 1)
+    assert (answer.status, answer.err) == (2, "")
+    assert re.search(r"\n  bitten     crash in \d+\n", answer.out)
+    assert "  untried    no slow-disk has bitten: UNKNOWN" in answer.out
+    document = json.loads(ask(*command, "--jobs", 1, "--json").out)
+    assert (document["exit_status"], document["unbitten"]) == (2, ["slow-disk"])
+    assert list(document["bitten"]) == ["crash"]
+
+
+def test_what_no_file_can_hold_is_told_all_the_same(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, found: object) -> None:
+        raise StorageFailed(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr(exploring, "save", full)
+    answer = ask("explore", BROKEN, "--schedules", 20, "--jobs", 1)
+    assert (answer.status, answer.err) == (1, "")
+    assert "VIOLATED   rollback-recovery-repeating: lost-input" in answer.out
+    said = "It is kept in no file: cannot write counterexample.json: No space left on device"
+    assert said in answer.out
+    assert "streamproof replay" not in answer.out
+    answer = ask("explore", BROKEN, "--schedules", 20, "--jobs", 1, "--json")
+    assert answer.status == 1
+    (found,) = json.loads(answer.out)["counterexamples"]
+    assert (found["file"], found["unkept"]) == (None, "cannot write counterexample.json: No space left on device")
+    Path("explore.json").write_text(answer.out)
+    assert ask("report", "explore.json").status == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -282,6 +315,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore", SOUND, "--schedules", "0"], "--schedules"),
         (["explore", SOUND, "--pairs", "--jobs", "1", "--own-sizes"], "at most 30 events, not 200"),
         (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),
+        (["explore", SOUND, "--output", "."], "a counterexample cannot be kept at .: that is a folder"),
         (["explore", "query.word-count"], "the simulator runs schemes"),
         (["explore", "--mutants", "--pairs"], "--mutants goes with none of"),
         (["explore", "--mutants", "--spark-master", "local"], "leave out --spark-master"),

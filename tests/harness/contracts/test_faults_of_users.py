@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from streamproof.faults.crash import KIND, crash
-from streamproof.harness.contracts.injection import FaultKind, Machines
+from streamproof.harness.contracts.injection import FaultKind, Link, Machines
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidFault
 from streamproof.harness.core.quantities import events
@@ -24,10 +24,10 @@ from streamproof.scenarios.workloads import numbered
 from verdicts_of import JUDGES
 
 
-def _struck_by(inflict: Callable[[Machines, Fault], list[Bite]]) -> tuple[History, Judgement]:
+def _struck_by(inflict: Callable[[Machines, Fault], list[Bite]], *targets: str) -> tuple[History, Judgement]:
     kinds: dict[str, FaultKind] = {"crash": replace(KIND, inflict=inflict)}
     subject = passive_replication(trace(), checkpoint_every=events(8))
-    scenario = Scenario(subject, numbered(events=60, batch=4), [crash("trace-0").after(events(20))])
+    scenario = Scenario(subject, numbered(events=60, batch=4), [crash(*targets or ("trace-0",)).after(events(20))])
     return run_in_memory(scenario, SimulatedCluster(), kinds, JUDGES, seed=1)
 
 
@@ -57,6 +57,18 @@ def _does_nothing(machines: Machines, fault: Fault) -> list[Bite]:
     return []
 
 
+def _strikes_somebody_else(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.crash(["relay-0"])
+
+
+def _strikes_one_more(machines: Machines, fault: Fault) -> list[Bite]:
+    return [*machines.crash(fault.targets), *machines.pause(["relay-0"])]
+
+
+def _cuts_others(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.cut([Link("relay-0", fault.targets[0])])
+
+
 def _raises(machines: Machines, fault: Fault) -> list[Bite]:
     raise ZeroDivisionError("by hand")
 
@@ -69,6 +81,9 @@ def _raises(machines: Machines, fault: Fault) -> list[Bite]:
         (_says_less, "the fault crash returned .* as its proofs, and the cluster gave "),
         (_changes_what_it_was_given, "the fault crash returned .* as its proofs, and the cluster gave "),
         (_does_nothing, "the fault crash did nothing to the cluster"),
+        (_strikes_somebody_else, "the fault crash strikes relay-0, which it does not name: .*`crash trace-0, once"),
+        (_strikes_one_more, "the fault crash strikes relay-0, which it does not name"),
+        (_cuts_others, "the fault crash strikes relay-0, which it does not name"),
         (_raises, "the fault crash failed: ZeroDivisionError: by hand"),
     ],
 )
@@ -77,6 +92,20 @@ def test_one_that_says_what_the_cluster_did_not_is_refused(
 ) -> None:
     with pytest.raises(InvalidFault, match=said):
         _struck_by(inflict)
+
+
+def test_one_that_does_not_strike_all_whom_it_names_is_refused() -> None:
+    with pytest.raises(InvalidFault, match="the fault crash does not strike relay-0: "):
+        _struck_by(lambda machines, fault: machines.crash(fault.targets[:1]), "trace-0", "relay-0")
+
+
+def test_one_that_strikes_each_in_its_own_way_bites() -> None:
+    def inflict(machines: Machines, fault: Fault) -> list[Bite]:
+        first, second = fault.targets
+        return [*machines.crash([first]), *machines.pause([second])]
+
+    history, _ = _struck_by(inflict, "trace-0", "relay-0")
+    assert [entry.bite.target for entry in history.timeline if isinstance(entry, FaultStruck)] == ["trace-0", "relay-0"]
 
 
 def test_one_that_returns_what_it_was_given_bites() -> None:

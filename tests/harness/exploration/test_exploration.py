@@ -1,13 +1,14 @@
 """The search in the simulator: what it tries, finds, shrinks, keeps and runs again."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,6 +33,7 @@ from streamproof.harness.core.errors import (
     InvalidCounterexample,
     InvalidOperator,
     InvalidScenario,
+    ProcessDied,
     ScenarioChanged,
     UnknownCounterexampleVersion,
     UnknownName,
@@ -54,6 +56,7 @@ from streamproof.harness.exploration.counterexample import (
     save,
 )
 from streamproof.harness.exploration.exploring import explore
+from streamproof.harness.exploration.pieces import LostPiece, Piece, PieceProgress, work_through
 from streamproof.harness.exploration.plans import (
     IN_A_WORLD,
     EverySingle,
@@ -321,6 +324,40 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
         found = search(bench_of(BROKEN), plans(), SearchBudget(1_000), jobs=jobs, origin=None, show=show)
         assert (found.interrupted, found.tried) == (True, 90)
         assert found.violations
+
+
+def test_a_search_that_loses_a_process_keeps_what_is_violated() -> None:
+    def show(findings: SearchFindings) -> None:
+        if findings.tried == 90:
+            for process in multiprocessing.active_children():
+                process.kill()
+
+    found = search(bench_of(BROKEN), plans(), SearchBudget(100_000), jobs=2, origin=None, show=show)
+    assert found.violations
+    assert not found.exhausted
+    assert found.cut_short.startswith("a process of the search ended by itself")
+    with pytest.raises(ProcessDied, match="a process of the search ended by itself"):
+        search(bench_of(SOUND), plans(), SearchBudget(100_000), jobs=2, origin=None, show=show)
+
+
+def test_random_schedules_that_are_lost_count_in_the_bound_and_are_not_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def drawn(plan: RandomSchedules, bench: Bench, piece: int) -> None:
+        raise AssertionError("who draws it runs it, and dies")
+
+    def all_lost_but_one(
+        bench: Bench, plans: Sequence[SearchPlan], pieces: Iterator[Piece], deadline: float | None
+    ) -> Iterator[PieceProgress]:
+        yield from work_through(bench, plans, next(pieces))
+        monkeypatch.setattr(RandomSchedules, "drawn", drawn)
+        for piece in pieces:
+            yield LostPiece(piece, "by hand")
+
+    monkeypatch.setattr(f"{search.__module__}.alone", all_lost_but_one)
+    found = search(bench_of(SOUND), [RandomSchedules(1, count=20)], SearchBudget())
+    assert (found.tried, found.lost, found.random_unknown) == (1, 19, 19)
+    assert found.bound is None or found.bound > 0.9
 
 
 def test_given_schedules_are_tried_in_their_order() -> None:
