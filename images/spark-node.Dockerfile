@@ -2,7 +2,8 @@
 # disturbs nodes, in containers of its own: toxiproxy, iptables and tc.
 #
 # `python -m streamproof.harness.worlds.docker.build_image` builds it and fills the context: `site` holds the Python
-# packages of the installation that builds it, so that a container has the very Spark that the harness has.
+# packages of the interpreter whose Spark is to run, streamproof's own or another one, so that a container has the very
+# Spark that this machine has there.
 
 ARG BASE=debian:bookworm-slim
 

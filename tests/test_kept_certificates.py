@@ -22,7 +22,7 @@ from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy
 from versions import kept
 from versions.kept import LENGTH, digest_of_files
-from versions.matrix import Cell, TriedQuery, certified
+from versions.matrix import DRIVER, Cell, TriedQuery, certified
 
 HERE = chosen_version()
 
@@ -45,7 +45,7 @@ def certify(
 ) -> Cell:
     query = toy(does, name="toy", batch_events=batch_events)
     tried = TriedQuery("toy", query, words(events=30), (exactly_once(),), Status.HOLDS)
-    return certified(tried, HERE, home, minutes, whole)
+    return certified(tried, HERE, home, minutes, "" if whole else DRIVER)
 
 
 def cut_short(*arguments: Any, budget: Budget, **named: Any) -> Certified:

@@ -102,8 +102,9 @@ def cluster_again(facts: Mapping[str, Any]) -> Cluster:
             from ..worlds.docker.options import ContainerOptions
 
             options = options_of(ContainerOptions, facts)
-            # The record names the image also where it was the usual one, which is made where it is missing.
-            return DockerCluster(replace(options, image=None) if options.image == image.tag() else options)
+            # The record names the image also where it is one that goes by what is installed, and may be another by now.
+            usual_image = options.image is not None and image.is_built_here(options.image)
+            return DockerCluster(replace(options, image=None) if usual_image else options)
     return usual
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -21,7 +22,10 @@ from ..crash_points.files.mounting import FUSE_DEVICE, check_mounts
 from ..crash_points.inside_spark.agent import FETCH, VERSION, find_agent
 from ..install.class_archive import BUILD_ARCHIVE, archive_path
 from ..install.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
-from ..install.spark_environments import ADD, environments
+from ..install.spark_environments import ADD, SparkEnvironment, environments
+
+if TYPE_CHECKING:
+    from docker import DockerClient
 
 GIB = 1 << 30
 SOCKET = "/var/run/docker.sock"
@@ -103,7 +107,6 @@ def _containers() -> Iterator[Finding]:
         return
     memory = memory_for(ContainerOptions().workers)
     yield Finding("room", str(memory), good=memory.enough, needed=False, containers=True)
-    build = f"{sys.executable} -m {image.BUILD_MODULE}"
     try:
         engine = connect(seconds=10)
     except StreamproofError as error:
@@ -111,20 +114,46 @@ def _containers() -> Iterator[Finding]:
         elsewhere = "unset DOCKER_HOST" if "DOCKER_HOST" in os.environ else ""
         add = install_engine() if isinstance(error, MissingTool) else elsewhere
         yield Finding("engine", str(error), good=False, needed=False, add=add, containers=True)
-        yield Finding("image", "not known without an engine", good=False, needed=False, add=build, containers=True)
+        yield Finding(
+            "image", "not known without an engine", good=False, needed=False, add=image.build_command(), containers=True
+        )
         return
     with closing(engine):
         answer = engine.version()
         yield Finding("engine", f"Docker {answer['Version']}", good=True, needed=False, containers=True)
-        try:
-            name = image.require(engine)
-            size = int(engine.images.get(name).attrs["Size"])
-        except StreamproofError as error:
-            # Of another Python there is none to be built.
-            add = build if isinstance(error, MissingTool) else ""
-            yield Finding("image", str(error), good=False, needed=False, add=add, containers=True)
-            return
-        yield Finding("image", f"{name}, {size / 1e9:.2f} GB", good=True, needed=False, containers=True)
+        yield _own_image(engine)
+        for one in environments():
+            if one.whole:
+                yield _image_with(engine, one)
+
+
+def _own_image(engine: DockerClient) -> Finding:
+    from ..worlds.docker import image
+
+    try:
+        name = image.require(engine)
+        size = int(engine.images.get(name).attrs["Size"])
+    except StreamproofError as error:
+        # Of another Python there is none to be built.
+        add = image.build_command() if isinstance(error, MissingTool) else ""
+        return Finding("image", str(error), good=False, needed=False, add=add, containers=True)
+    return Finding("image", f"{name}, {size / 1e9:.2f} GB", good=True, needed=False, containers=True)
+
+
+def _image_with(engine: DockerClient, added: SparkEnvironment) -> Finding:
+    """That of another Spark, which only queries that name it need."""
+    from ..worlds.docker import image
+
+    python = str(added.python)
+    try:
+        name = image.built_with(engine, python)
+    except StreamproofError as error:
+        return Finding("image", str(error), good=False, needed=False)
+    if name is None:
+        build = image.build_command(python)
+        said = f"none with Spark {added.version}, which queries on it need in containers: {build}"
+        return Finding("image", said, good=False, needed=False, add=build)
+    return Finding("image", f"{name}, with Spark {added.version}", good=True, needed=False)
 
 
 def install_engine() -> str:

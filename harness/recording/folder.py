@@ -80,6 +80,10 @@ class Description(msgspec.Struct, frozen=True):
         check_described(self.workload, self.cluster)
 
 
+# Made once, and here: msgspec ends the process with SIGSEGV where two threads are the first to ask for one type.
+_description = msgspec.json.Decoder(Description).decode
+
+
 class RunFolder:
     """Writes one run. It is the run's recorder; use it as a context manager.
 
@@ -202,7 +206,7 @@ def read_description(path: Path) -> Description:
         version = found.get("version") if isinstance(found, dict) else None
         if version != VERSION:
             raise UnknownHistoryVersion(f"{path} has version {version!r}; this streamproof reads version {VERSION}")
-        return msgspec.convert(found, Description)
+        return _description(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedHistory(f"{file} cannot be read: {error}") from error
 

@@ -26,6 +26,7 @@ from streamproof.harness.certifying.continuing import versions_here
 from streamproof.harness.certifying.journal import is_under_way
 from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.command_line.leftovers import reap_silently
+from streamproof.harness.contracts.cluster import Cluster
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import InvalidCertificate, NothingLeft, ScenarioChanged
@@ -34,10 +35,12 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.install.machine import find_java
 from streamproof.harness.recording.claims_and_faults import SavedClaim
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 
 LENGTH = 16
 """Of a digest in a name."""
+DOCKER = DockerCluster.name
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Campaign:
     workload: Workload
     faults: CrashPlan
     budget: Budget
+    cluster: str = EmbeddedCluster.name
+    """Where it kills for real, by its name."""
 
 
 def certificate_of(campaign: Campaign, home: Path, name: str) -> Certificate:
@@ -55,7 +60,7 @@ def certificate_of(campaign: Campaign, home: Path, name: str) -> Certificate:
     """
     folder = home / f"{name}-{_digest(campaign)}"
     query, workload, budget = campaign.query, campaign.workload, campaign.budget
-    cluster, registry = EmbeddedCluster(), Registry()
+    cluster, registry = _cluster(campaign.cluster), Registry()
     reap_silently()
     try:
         if is_certificate(folder):
@@ -85,6 +90,10 @@ def certificate_of(campaign: Campaign, home: Path, name: str) -> Certificate:
     ).certificate
 
 
+def _cluster(name: str) -> Cluster:
+    return DockerCluster() if name == DOCKER else EmbeddedCluster()
+
+
 def _decided(folder: Path) -> Certificate | None:
     """The certificate in the folder, where each of its verdicts is one: a machine that is too busy leaves it open."""
     certificate = read_certificate(folder)
@@ -94,7 +103,8 @@ def _decided(folder: Path) -> Certificate | None:
 
 def _digest(campaign: Campaign) -> str:
     claims = tuple(map(SavedClaim.of, campaign.claims))
-    return digest_of_work([campaign.query], campaign.workload, claims, campaign.faults, campaign.budget)
+    asked = (claims, campaign.faults, campaign.budget, campaign.cluster)
+    return digest_of_work([campaign.query], campaign.workload, *asked)
 
 
 def digest_of_work(queries: Sequence[Query], fed: Workload, *asked: object) -> str:

@@ -2,8 +2,10 @@
 
 `tox -e versions` tries all of them on all versions for which there is an environment (`streamproof spark add VERSION`),
 which takes hours; `-- --spark 3.5.9 --subject blind-append` tries some, and leaves the rest of the table as it is;
-`-- --table` only makes the table. Ends with 1 where a verdict is another than it must be. Whoever interrupts it calls
-it again, and it goes on where it was (`kept.py`).
+`-- --table` only makes the tables. With `-- --cluster docker` executors, Python workers and nodes die, in containers,
+and what is certified so has a table of its own; the images are to be there (`python -m
+streamproof.harness.worlds.docker.build_image --spark VERSION`). Ends with 1 where a verdict is another than it must be.
+Whoever interrupts it calls it again, and it goes on where it was (`kept.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -34,12 +37,14 @@ from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.scenarios.subjects import SUBJECTS, subject
 from streamproof.scenarios.workloads import text
-from versions.kept import Campaign, certificate_of
+from versions.kept import DOCKER, Campaign, certificate_of
 from versions.tables import asked_for, exit_status, today, with_table
 
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
 BEGIN = "<!-- made by tests/versions/matrix.py -->\n"
+IN_CONTAINERS = Path(__file__).with_name("measured_in_containers.json")
+BEGIN_IN_CONTAINERS = "<!-- made by tests/versions/matrix.py --cluster docker -->\n"
 README = "words-counted"
 AS_WELL = ", "
 """Between a subject that is wrong and what holds of it all the same, in the name of a line."""
@@ -47,6 +52,8 @@ ROWS = (
     README,
     *(row for one in SUBJECTS for row in (one.name, *(f"{one.name}{AS_WELL}{claim}" for claim in one.holds))),
 )
+DRIVER, TASKS = "the driver", "executors, Python workers and nodes"
+"""Who is to die, where not all are."""
 SINCE = {"counts-by-processor": "4.1"}
 """The first line on which there is what a query needs."""
 
@@ -75,13 +82,15 @@ class Cell:
     """As its JVM has said."""
     seconds: int
     whole: bool
-    """Whether all victims were to die, and not the driver alone."""
+    """Whether all victims were to die, and not some alone."""
     on: str = ""
     """The day."""
     anomaly: str = ""
     """Of the counterexample."""
     wanted_anomaly: str = ""
     must_recover: str = Status.HOLDS
+    victims: str = DRIVER
+    """Who was to die where not all were."""
 
     @property
     def right(self) -> bool:
@@ -94,7 +103,7 @@ class Cell:
     def text(self) -> str:
         missed = "" if self.status == self.expected else f", and must be {self.expected}"
         back = "" if self.recovers == Status.HOLDS or not self.recovers else f", recovers {self.recovers}"
-        return f"{self.status}{missed}{back} ({self.trials}{'' if self.whole else ' of the driver'})"
+        return f"{self.status}{missed}{back} ({self.trials}{'' if self.whole else f' of {self.victims}'})"
 
 
 Measured = dict[str, dict[str, Cell]]
@@ -102,24 +111,29 @@ Measured = dict[str, dict[str, Cell]]
 
 def main() -> int:
     asked = _asked()
-    measured = read_measured()
+    file = IN_CONTAINERS if asked.cluster == DOCKER else MEASURED
+    # Most crashes of a driver are tried on this machine, whatever the cluster is: those of tasks are left.
+    victims = TASKS if asked.cluster == DOCKER else DRIVER if asked.driver else ""
+    measured = read_measured(file)
     wrong = []
     for version in asked.spark:
         for name in () if asked.table else asked.subject:
             if _missing(name, version):
                 continue
-            cell = _certified(name, version, asked.folder, asked.minutes, not asked.driver)
+            cell = _certified(name, version, asked.folder, asked.minutes, victims, asked.cluster)
             print(f"{version}  {name:<22} {cell.text}, {cell.seconds} s", flush=True)
             if not cell.right or cell.spark != version:
                 wrong.append(f"{name} on {version}")
             measured.setdefault(name, {})[version] = cell
-            _write(measured)
-    _write(measured)
+            _write(measured, file)
+    _write(measured, file)
     return exit_status(wrong)
 
 
 def _asked() -> argparse.Namespace:
-    return asked_for(__doc__, "subject", ROWS, of_certificates())
+    own = of_certificates()
+    own.add_argument("--cluster", choices=("embedded", DOCKER), default="embedded", help="where it kills for real")
+    return asked_for(__doc__, "subject", ROWS, own)
 
 
 def of_certificates() -> argparse.ArgumentParser:
@@ -158,27 +172,35 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
     return TriedQuery(name, query, text(events=query.batch_events), (exactly_once(),), Status.HOLDS)
 
 
-def _certified(name: str, version: str, home: Path, minutes: float, whole: bool) -> Cell:
-    return certified(tried_query(name, (home / "user").resolve()), version, home, minutes, whole)
+def _certified(name: str, version: str, home: Path, minutes: float, victims: str, cluster: str) -> Cell:
+    return certified(tried_query(name, (home / "user").resolve()), version, home, minutes, victims, cluster)
 
 
-def certified(tried: TriedQuery, version: str, home: Path, minutes: float, whole: bool) -> Cell:
-    """What comes of it on that version. Nothing that a campaign raises for itself ends the others."""
+def certified(
+    tried: TriedQuery, version: str, home: Path, minutes: float, victims: str = "", cluster: str = "embedded"
+) -> Cell:
+    """What comes of it on that version where these victims are to die, or all. Nothing that a campaign raises for
+    itself ends the others."""
     name = tried.name
     query = replace(tried.query, spark="" if version == chosen_version() else version)
-    faults = every_crash_point() if whole else every_crash_point("driver", recovering=False, split_brain=False)
-    budget = Budget(minutes=minutes, kills=4 if whole else 0)
-    campaign = Campaign(query, tried.claims, tried.workload, faults, budget)
+    few = partial(every_crash_point, recovering=False, split_brain=False)
+    faults = {"": every_crash_point, DRIVER: partial(few, "driver"), TASKS: partial(few, "executor", "python", "node")}
+    # Who is to die but once has no kills drawn beside.
+    budget = Budget(minutes=minutes, kills=0 if victims else 4)
+    campaign = Campaign(query, tried.claims, tried.workload, faults[victims](), budget, cluster)
+    place = "-in-containers" if cluster == DOCKER else ""
     began = time.monotonic()
     try:
-        certificate = certificate_of(campaign, home, f"{name.replace(AS_WELL, '-')}-{version}")
+        certificate = certificate_of(campaign, home, f"{name.replace(AS_WELL, '-')}-{version}{place}")
     except StreamproofError as error:
         print(f"{name} on {version}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole, today())
-    return _cell(tried, certificate, whole)
+        return Cell(
+            type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), not victims, today()
+        )
+    return _cell(tried, certificate, victims)
 
 
-def _cell(tried: TriedQuery, certificate: Certificate, whole: bool) -> Cell:
+def _cell(tried: TriedQuery, certificate: Certificate, victims: str) -> Cell:
     said = {one.status for one in certificate.verdicts if one.claim in map(str, tried.claims)}
     shown = certificate.counterexample
     return Cell(
@@ -188,7 +210,8 @@ def _cell(tried: TriedQuery, certificate: Certificate, whole: bool) -> Cell:
         trials=len(certificate.trials),
         spark=certificate.versions["spark"],
         seconds=round(certificate.durations["total"]),
-        whole=whole,
+        whole=not victims,
+        victims=victims or DRIVER,
         on=certificate.began[: len("2026-01-01")],
         anomaly="" if shown is None else shown.anomaly,
         wanted_anomaly=tried.anomaly,
@@ -201,9 +224,15 @@ def read_measured(file: Path = MEASURED) -> Measured:
     return {name: {version: Cell(**cell) for version, cell in cells.items()} for name, cells in kept.items()}
 
 
-def _write(measured: Measured) -> None:
-    write_measured(measured, MEASURED)
-    PAGE.write_text(with_table(PAGE.read_text(), table(measured), BEGIN))
+def _write(measured: Measured, file: Path) -> None:
+    write_measured(measured, file)
+    PAGE.write_text(page(PAGE.read_text()))
+
+
+def page(text: str) -> str:
+    """With the tables of what was measured."""
+    text = with_table(text, table(read_measured()), BEGIN)
+    return with_table(text, table(read_measured(IN_CONTAINERS), whole=False), BEGIN_IN_CONTAINERS)
 
 
 def write_measured(measured: Measured, file: Path) -> None:
@@ -211,10 +240,13 @@ def write_measured(measured: Measured, file: Path) -> None:
     file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
-def table(measured: Measured) -> str:
-    versions = [one.tried for one in SUPPORTED.values()]
+def table(measured: Measured, whole: bool = True) -> str:
+    """Of all queries and versions, or of those alone of which something was tried."""
+    rows = [name for name in ROWS if whole or measured.get(name)]
+    tried = {version for cells in measured.values() for version in cells}
+    versions = [one.tried for one in SUPPORTED.values() if whole or one.tried in tried]
     lines = [_row(["query", *versions]), _row(["---"] * (1 + len(versions)))]
-    for name in ROWS:
+    for name in rows:
         cells = [_told(name, version, measured.get(name, {}).get(version)) for version in versions]
         lines.append(_row([f"`{name}`", *cells]))
     return "".join(lines)

@@ -21,7 +21,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import StreamproofError
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.scenarios.subjects.stores import STORES, StoreLine, store_line
-from versions.matrix import Measured, TriedQuery, certified, of_certificates, read_measured, write_measured
+from versions.matrix import DRIVER, Measured, TriedQuery, certified, of_certificates, read_measured, write_measured
 from versions.tables import asked_for, exit_status, with_table
 
 MEASURED = Path(__file__).with_name("measured_stores.json")
@@ -41,7 +41,7 @@ def main() -> int:
                 except StreamproofError as error:
                     print(f"{name} on {version}: {error}", file=sys.stderr, flush=True)
                     continue
-                cell = certified(tried, version, asked.folder, asked.minutes, not asked.driver)
+                cell = certified(tried, version, asked.folder, asked.minutes, DRIVER if asked.driver else "")
             print(f"{version}  {name:<26} {cell.text}, {cell.seconds} s", flush=True)
             if not cell.right or cell.spark != version:
                 wrong.append(f"{name} on {version}")

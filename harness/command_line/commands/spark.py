@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from ...core.errors import ExitStatus
+from ...core.errors import ExitStatus, StreamproofError
 from ..options import Json
 from ..output import complain, print_json, show
 
@@ -68,11 +70,13 @@ def list_versions_command(as_json: Json = False) -> ExitStatus:
     from ...install.spark_choice import chosen_version
     from ...install.spark_environments import environments
 
-    found = environments()
+    own, found = chosen_version(), environments()
+    images = _images({own: sys.executable, **{one.version: str(one.python) for one in found if one.whole}})
     if as_json:
-        print_json({"own": chosen_version(), "lines": sorted(SUPPORTED), "environments": list(map(_document, found))})
+        document = {"own": own, "lines": sorted(SUPPORTED), "environments": list(map(_document, found))}
+        print_json({**document, "images": images})
         return ExitStatus.HOLDS
-    show(_listed(chosen_version(), found, sorted(SUPPORTED)))
+    show(_listed(own, found, sorted(SUPPORTED), images))
     return ExitStatus.HOLDS
 
 
@@ -99,10 +103,32 @@ def _told(added: SparkEnvironment, lacks: tuple[str, ...]) -> Iterator[Text]:
         yield Text(f"  it has not:           {'; '.join(lacks)}")
 
 
-def _listed(own: str, found: list[SparkEnvironment], lines: list[str]) -> Iterator[Text]:
-    yield Text(f"  {own:<8} streamproof's own")
+def _images(pythons: Mapping[str, str]) -> dict[str, str]:
+    """Of the versions that these interpreters have, those that containers have, too, and the name of the image."""
+    try:
+        from ...worlds.docker.engine import engine_or_none
+        from ...worlds.docker.image import built_with
+    except ImportError:
+        return {}
+    engine = engine_or_none()
+    if engine is None:
+        return {}
+    found = {}
+    with closing(engine):
+        for version, python in pythons.items():
+            # Of what cannot be asked for its packages there is none.
+            with suppress(StreamproofError):
+                if name := built_with(engine, python):
+                    found[version] = name
+    return found
+
+
+def _listed(own: str, found: list[SparkEnvironment], lines: list[str], images: Mapping[str, str]) -> Iterator[Text]:
+    def in_containers(version: str) -> str:
+        return f", in containers by {images[version]}" if version in images else ""
+
+    yield Text(f"  {own:<8} streamproof's own{in_containers(own)}")
     for one in found:
-        yield Text(
-            f"  {one.version:<8} {one.python}" + ("" if one.whole else ", not whole: add it again, or remove it")
-        )
+        said = in_containers(one.version) if one.whole else ", not whole: add it again, or remove it"
+        yield Text(f"  {one.version:<8} {one.python}{said}")
     yield Text(f"  known: Spark {', '.join(lines)}; streamproof spark add VERSION makes an environment")

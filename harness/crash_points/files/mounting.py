@@ -24,6 +24,8 @@ Touched = tuple[tuple[int, int, int], ...]
 FUSE_DEVICE = Path("/dev/fuse")
 READY_SECONDS = 30.0
 END_SECONDS = 10.0
+# Made once, and here: msgspec ends the process with SIGSEGV where two threads are the first to ask for one type.
+_obeyed = msgspec.json.Decoder(Obeyed).decode
 
 
 def check_mounts() -> None:
@@ -154,7 +156,7 @@ class MountedFolder:
             answered = b""
         if not answered:
             raise ProcessDied(f"what serves {self.mount} ended with status {self._process.poll()}; {self._said()}")
-        return msgspec.json.decode(answered, type=Obeyed)
+        return _obeyed(answered)
 
     def _is_up(self) -> bool:
         if self._process.poll() is not None:

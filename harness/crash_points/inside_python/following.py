@@ -33,10 +33,14 @@ class Noted(msgspec.Struct, frozen=True):
     """How often lines were passed that had been announced often enough."""
 
 
+# Made once, and here: msgspec ends the process with SIGSEGV where two threads are the first to ask for one type.
+_noted = msgspec.json.Decoder(Noted).decode
+
+
 def read_noted(content: bytes) -> Noted:
     """Raises OwnFailure."""
     try:
-        return msgspec.json.decode(content, type=Noted)
+        return _noted(content)
     except msgspec.MsgspecError as error:
         raise OwnFailure(f"a process of a run said {content[:200]!r} in passing: {error}") from error
 

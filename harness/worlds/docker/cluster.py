@@ -20,8 +20,8 @@ from ...core.places import numbered_workers
 from ...install.machine import find_java
 from ...install.packages import with_jars
 from ...install.settings import profile_settings
-from ...install.spark_choice import chosen_spark, chosen_version
-from ..embedded.cluster import check_subject, deploy_subject, settings_profile
+from ...install.spark_choice import check_packages
+from ..embedded.cluster import check_subject, deploy_subject, settings_profile, spark_of
 from ..spark.control.nodes import OTHER_NODES
 from ..spark.control.warm import WarmCluster
 from ..spark.queries.driver_incarnations import MOST_EXECUTORS, STANDBYS, executors_needed
@@ -52,18 +52,15 @@ class DockerCluster:
         check_subject(scenario, self.options.workers)
         if Point.FILE in aimed_at(scenario):
             raise Unsupported("containers say nothing of operations on files: try it on the embedded cluster")
-        subject = scenario.subject
-        if isinstance(subject, Query) and not chosen_spark(subject.spark).own:
-            raise Unsupported(
-                f"{subject.name} is to run on Spark {chosen_version(subject.spark)}, and containers have Spark "
-                f"{chosen_version()}, as streamproof has: try it on the embedded cluster"
-            )
+        subject, spark = scenario.subject, spark_of(scenario)
+        if isinstance(subject, Query):
+            check_packages(subject.packages, spark, named=bool(subject.spark))
         with closing(connect()) as engine:
-            image.require(engine, self.options.image)
+            image.require(engine, self.options.image, spark.python)
         self._check_memory(self._executors(scenario))
         if isinstance(subject, Query):
             # Before anything starts, and by no driver: the containers' network has no way out.
-            with_jars(subject.configuration, chosen_spark(), find_java())
+            with_jars(subject.configuration, spark, find_java())
 
     def _check_memory(self, executors: int) -> None:
         memory = memory_for(self.options.workers, executors)
@@ -76,13 +73,15 @@ class DockerCluster:
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         options = self._options(scenario)
         settings = profile_settings(options.profile, options.worker_memory_mb)
-        return {"cluster": self.name, **asdict(options), "image": options.image or image.tag(), "settings": settings}
+        name = options.image or image.tag(spark_of(scenario).python)
+        return {"cluster": self.name, **asdict(options), "image": name, "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
+        options, spark = self._options(run.scenario), spark_of(run.scenario)
         with (
-            SparkContainers(run.id, run.folder, self._options(run.scenario), run.carriers) as containers,
+            SparkContainers(run.id, run.folder, options, run.carriers, spark=spark) as containers,
             deploy_subject(run, containers) as deployment,
         ):
             yield deployment
@@ -132,14 +131,17 @@ class _WarmDockerCluster(DockerCluster):
                 yield deployment
             return
         options = self._options(run.scenario)
-        carriers = run.carriers & _OF_NODES
+        carriers, spark = run.carriers & _OF_NODES, spark_of(run.scenario)
 
         def make(label: str, folder: Path) -> SparkContainers:
-            return SparkContainers(label, folder, options, carriers, scratch=folder)
+            return SparkContainers(label, folder, options, carriers, folder, spark)
 
         with (
             # What its nodes can import is settled when they are started, and what carries faults out.
-            self._warm.serve(run, make, needs=(options, carriers, code_under_test())) as (there, containers),
+            self._warm.serve(run, make, needs=(options, carriers, spark, code_under_test(spark.python))) as (
+                there,
+                containers,
+            ),
             deploy_subject(there, containers) as deployment,
         ):
             yield deployment

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import site
-import sysconfig
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from ...install.import_places import import_places
 from ...install.machine import inherited_import_path
 from . import image
 
@@ -26,19 +26,17 @@ class Code:
     import_path: str
 
 
-def code_under_test() -> Code:
-    """This package and the user's import path come before the image's packages, all else that is installed after them:
-    what the user's code needs, in versions that do not get in the way of Spark's."""
+def code_under_test(python: str = sys.executable) -> Code:
+    """This package and the user's import path come before the image's packages, all else that is installed for that
+    interpreter after them: what the user's code needs, in versions that do not get in the way of Spark's."""
     mounts = {f"{_CODE}/package/streamproof": Path(str(files("streamproof")))}
     first, last = [f"{_CODE}/package"], [str(image.SITE)]
-    for number, entry in enumerate(filter(None, inherited_import_path().split(os.pathsep))):
+    for number, entry in enumerate(filter(None, inherited_import_path(own=python == sys.executable).split(os.pathsep))):
         inside = f"{_CODE}/path/{number}"
         mounts[inside] = Path(entry)
         first.append(inside)
-    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
-    for number, entry in enumerate(dict.fromkeys(os.path.realpath(folder) for folder in installed)):
-        if os.path.isdir(entry):
-            inside = f"{_CODE}/installed/{number}"
-            mounts[inside] = Path(entry)
-            last.append(inside)
+    for number, entry in enumerate(import_places(python).installed):
+        inside = f"{_CODE}/installed/{number}"
+        mounts[inside] = Path(entry)
+        last.append(inside)
     return Code(mounts, os.pathsep.join((*first, *last)))

@@ -9,19 +9,19 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ...core.errors import InvalidScenario, StorageFailed
-from ...install.machine import find_java, find_spark
+from ...install.machine import Spark, find_java
 from ...install.packages import JARS, PACKAGES, handed_over, kept_jars
 
 
-def bring_jars(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The settings, with every jar that they name, and those of their packages, in `folder`.
+def bring_jars(settings: Mapping[str, str], folder: Path, spark: Spark) -> dict[str, str]:
+    """The settings, with every jar that they name, and those of their packages for that Spark, in `folder`.
 
     Raises MissingTool for packages that cannot be had, InvalidScenario for a jar that is not there.
     """
     named = [jar.strip() for jar in settings.get(JARS, "").split(",") if jar.strip()]
     if not named and not settings.get(PACKAGES):
         return dict(settings)
-    kept = kept_jars(settings, find_spark(), find_java()) if settings.get(PACKAGES) else []
+    kept = kept_jars(settings, spark, find_java()) if settings.get(PACKAGES) else []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         brought = ",".join(dict.fromkeys(_brought(jar, folder) for jar in named))

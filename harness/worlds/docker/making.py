@@ -43,9 +43,16 @@ class ContainerSurroundings:
 
 
 def prepare_surroundings(
-    folder: Path, layout: Layout, labels: RunLabels, settings: Mapping[str, str], logs: Path, checkpoints: Path
+    folder: Path,
+    layout: Layout,
+    labels: RunLabels,
+    settings: Mapping[str, str],
+    logs: Path,
+    checkpoints: Path,
+    python: str,
 ) -> ContainerSurroundings:
-    """Make the folders of a run, and what lies in them before its first container. Raises StorageFailed."""
+    """Make the folders of a run, and what lies in them before its first container. `python` is the interpreter whose
+    packages its image has. Raises StorageFailed."""
     scratch = layout.scratch
     try:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -60,7 +67,7 @@ def prepare_surroundings(
     # Java wants a name for the user, whoever that is.
     passwd = scratch / "conf" / "passwd"
     write_private(passwd, f"streamproof:x:{os.geteuid()}:{os.getegid()}::{TMP}:/bin/sh\n")
-    code = code_under_test()
+    code = code_under_test(python)
     mounts = [
         *(Mount(str(needed), str(needed), type="bind") for needed in (logs, scratch)),
         *(Mount(inside, str(outside), type="bind", read_only=True) for inside, outside in code.mounts.items()),

@@ -34,6 +34,7 @@ from ...core.errors import (
 )
 from ...core.waiting import wait_until
 from ...core.wire import Endpoint
+from ...install.machine import Spark, find_spark
 from ...install.private_files import write_private
 from ...install.settings import MOST_CORES, as_properties, profile_settings
 from ...install.toxiproxy_server import PORT, server_command, toxiproxy_answers
@@ -79,9 +80,11 @@ class SparkContainers:
         options: ContainerOptions | None = None,
         carriers: frozenset[str] = frozenset(),
         scratch: Path | None = None,
+        spark: Spark | None = None,
     ) -> None:
         """`carriers` are those of the faults to come, by name: what they need is made ready. `scratch` goes when the
-        cluster does; without one it is a folder of that name in `folder`."""
+        cluster does; without one it is a folder of that name in `folder`. `spark`: another one than that of this
+        interpreter."""
         self.run_id = run_id
         self.folder = folder.resolve()
         self.options = options or ContainerOptions()
@@ -89,10 +92,11 @@ class SparkContainers:
             raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
         self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
         self.logs_folder = self.folder / "logs"
+        self.spark = spark or find_spark()
         self._layout = Layout(
             image.JAVA_HOME,
-            image.spark_in_image(),
-            image.classpath(),
+            image.spark_in_image(self.spark),
+            image.classpath(self.spark),
             "/usr/bin/python3",
             (*QUICK_JVM, f"-XX:SharedArchiveFile={image.ARCHIVE}"),
             (scratch or self.folder / "scratch").resolve(),
@@ -115,11 +119,17 @@ class SparkContainers:
         self._engine = connect()
         self._strikes = ContainerStrikes(self._engine, self.options.kill_seconds)
         try:
-            self._image = image.require(self._engine, self.options.image)
+            self._image = image.require(self._engine, self.options.image, self.spark.python)
             # First, since its label says where the scratch folder is that the reaper must remove.
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
             self._surroundings = prepare_surroundings(
-                self.folder, self._layout, self._labels, self.settings, self.logs_folder, self._checkpoints
+                self.folder,
+                self._layout,
+                self._labels,
+                self.settings,
+                self.logs_folder,
+                self._checkpoints,
+                self.spark.python,
             )
             self._carriers = Disturbers(self._prepare_carriers())
             self._maker = ContainerMaker(
@@ -231,7 +241,7 @@ class SparkContainers:
             address = self._address(node)
             own = {"spark.driver.host": address, "spark.driver.bindAddress": address}
             properties = self.scratch / "conf" / f"{name}.properties"
-            theirs = bring_jars(settings or {}, self.scratch / "jars")
+            theirs = bring_jars(settings or {}, self.scratch / "jars", self.spark)
             write_private(properties, as_properties({**self._surroundings.settings, **own, **theirs}))
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
             stdout, stderr = (stream.with_name(f"{stream.name}.{end}.log") for end in ("stdout", "stderr"))

@@ -2,14 +2,14 @@
 
 import platform
 import sys
-import sysconfig
-import venv
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from stand_in_interpreters import make_interpreter
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
 from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.install import spark_choice
@@ -32,25 +32,7 @@ Interpreter = Callable[..., str]
 def interpreter(tmp_path: Path) -> Interpreter:
     """Makes one, in which these modules are to be found, and a Spark of this version."""
 
-    def make(*modules: str, spark: str = "", **versions: str) -> str:
-        home = tmp_path / "environment"
-        venv.create(home, symlinks=True)
-        packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
-        for module in modules:
-            (packages / module).mkdir()
-            (packages / module / "__init__.py").touch()
-        if spark:
-            scala = "2.12" if spark.startswith("3.") else "2.13"
-            jars = packages / "pyspark" / "jars"
-            jars.mkdir()
-            (jars / f"spark-core_{scala}-{spark}.jar").touch()
-        for module, number in versions.items():
-            described = packages / f"{module}-{number}.dist-info"
-            described.mkdir()
-            (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: {number}\n")
-        return str(home / "bin" / "python")
-
-    return make
+    return partial(make_interpreter, tmp_path / "environment")
 
 
 def test_without_a_name_it_is_this_interpreters() -> None:

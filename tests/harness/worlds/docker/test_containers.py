@@ -137,6 +137,9 @@ class Engine:
     def get(self, name: str) -> None:
         raise ImageNotFound(name)
 
+    def list(self, name: str) -> list[str]:
+        return []
+
     def version(self) -> dict[str, str]:
         return {"Version": "1"}
 
