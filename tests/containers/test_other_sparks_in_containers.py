@@ -35,15 +35,10 @@ from streamproof.harness.worlds.docker.engine import connect
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.subjects import subject
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.long]
 
-OFTEN = "4.1.3"
-"""The one that is tried in each run of these tests where there is an image with it."""
-OTHERS = [
-    pytest.param(one.tried, marks=() if one.tried == OFTEN else pytest.mark.long)
-    for one in SUPPORTED.values()
-    if one.tried != chosen_version() and one.number >= "3.5"
-]
+MOST_TRIED = "4.1.3"
+OTHERS = [one.tried for one in SUPPORTED.values() if one.tried != chosen_version() and one.number >= "3.5"]
 
 
 @cache
@@ -71,7 +66,7 @@ def ran_in_containers(run: Path, version: str) -> Mapping[str, Any]:
 
 
 def test_a_wrong_sink_is_refuted_by_a_kill_in_containers_of_another_spark(tmp_path: Path) -> None:
-    version = there(OFTEN)
+    version = there(MOST_TRIED)
     query = replace(subject("blind-append").query, spark=version)
     fault = crash("driver").at(Moment(Point.ADD_BATCH, Side.AFTER, "2", "driver"))
     finished = killed(tmp_path / "run", DockerCluster(), query, fault, batches=4)
@@ -83,7 +78,7 @@ def test_a_wrong_sink_is_refuted_by_a_kill_in_containers_of_another_spark(tmp_pa
 def test_a_query_is_certified_in_containers_of_another_spark(tmp_path: Path) -> None:
     """By kills of what runs its tasks: those of a driver at operations on files are of this machine, whatever the
     cluster is."""
-    version = there(OFTEN)
+    version = there(MOST_TRIED)
     one = subject("file-sink")
     found = certify(
         replace(one.query, spark=version),
