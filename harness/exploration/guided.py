@@ -21,6 +21,7 @@ from .plans import (
     MOST_FAULTS,
     WITHIN,
     JudgedTrial,
+    LostTrials,
     RandomSchedules,
     judged,
     settled,
@@ -70,6 +71,10 @@ class GuidedSchedules:
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         return (trial for trial, _ in self.attempts(bench, piece))
+
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        """As if all of it had been drawn afresh: which of it was, is drawn while it is run."""
+        return LostTrials(PIECE, PIECE)
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         random = Random(f"guided/{self.seed}/{piece}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -57,6 +57,14 @@ DRAWN: Final = (
 """What a bound is about, on what random schedules show."""
 
 
+class LostTrials(NamedTuple):
+    """How many trials nobody knows the outcome of, since whoever tried them died."""
+
+    trials: int
+    at_random: int
+    """Those of them that count for the bound."""
+
+
 class SearchPlan(Protocol):
     @property
     def large(self) -> bool:
@@ -70,6 +78,9 @@ class SearchPlan(Protocol):
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         """The same trials in the same order, with what came of each. Raises InvalidOperator, with the schedule, when
         the user's code fails under it."""
+
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        """What a piece has, for who must not run what has killed others."""
 
 
 def fault_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
@@ -92,6 +103,9 @@ class EverySingle:
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         yield Trial((fault_at(bench.calm_classes[piece][0], kind=self.kind),), bench.seed)
+
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        return LostTrials(1, 0)
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         where, *others = bench.calm_classes[piece]
@@ -137,6 +151,10 @@ class Successive:
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         for schedule in self._schedules(bench, (), *divmod(piece, self._parts)):
             yield Trial(schedule, bench.seed)
+
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        """How many crashes there are after the first is told by running that one."""
+        return LostTrials(sum(1 for _ in self.trials(bench, piece)), 0)
 
     def _schedules(self, bench: Bench, before: Schedule, place: int, part: int) -> Iterator[Schedule]:
         """Those that go on from some faults, as whole runs tell."""
@@ -283,6 +301,10 @@ class RandomSchedules:
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         yield self.drawn(bench, piece)[0]
 
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        """Its faults are drawn while it is run: nobody knows them otherwise."""
+        return LostTrials(1, 1)
+
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         trial, history = self.drawn(bench, piece)
         yield trial, judged(bench, trial, history)[1]
@@ -428,6 +450,9 @@ class Given:
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         yield Trial(self.schedules[piece], bench.seed)
+
+    def lost(self, bench: Bench, piece: int) -> LostTrials:
+        return LostTrials(1, 0)
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         return by_themselves(bench, self.trials(bench, piece))

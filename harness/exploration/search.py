@@ -37,7 +37,7 @@ from .pieces import (
     is_past,
     one_after_another,
 )
-from .plans import RandomSchedules, SearchPlan, Successive
+from .plans import SearchPlan, Successive
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -332,12 +332,9 @@ def _counted(
                     succession.of_those_through += begun
                     begun = 0
             case LostPiece(piece=(plan, number), why=why):
-                if isinstance(plans[plan], RandomSchedules):
-                    # It is drawn while it is run: whoever drew it once more would be lost by it, too.
-                    findings.lost += 1
-                    findings.random_unknown += 1
-                else:
-                    findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
+                lost = plans[plan].lost(bench, number)
+                findings.lost += lost.trials
+                findings.random_unknown += lost.at_random
                 findings.losses[why] += 1
             case Again(why=why):
                 findings.losses[why] += 1
