@@ -19,8 +19,8 @@ from streamproof.harness.crash_points.files.mounting import MountedFolder
 pytestmark = [pytest.mark.bench, needs_mounts]
 
 BATCHES = 40
-TURNS = 3
-SECONDS = 500
+TURNS = 9
+SECONDS = 900
 QUERY = '''
 """Counts words into a database, in each of the folders that it is given, and says how long its batches took, in ms."""
 import json, pathlib, sqlite3, sys
