@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, CoroutineType, FrameType, FunctionType
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ STARTED: Final = f"{OURS}.started"
 AT_EXIT: Final = f"{OURS}.at-exit"
 THREADS_OF_SPARK: Final = "pyspark.util"
 """A module of Spark's that starts threads for the user's code."""
+_ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
+"""Packages that start threads for whoever calls them, and give them work."""
 _FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
 """What code of these leaves to threads, it does not leave for the user's."""
 _LOGS: Final = "logging"
@@ -41,6 +44,8 @@ class Work:
     place: str
     """The line of the user's code that has handed it over."""
     is_done: Callable[[], bool]
+    counts: Callable[[], bool]
+    """Whether it is of any consequence, as far as it has come."""
 
 
 class HandedOver:
@@ -59,24 +64,32 @@ class HandedOver:
             promised, *given, named = arguments
             works = [one for one in (*given, *named.values()) if callable(one) or isinstance(one, CoroutineType)]
             if works:
-                self._note(works[0], getattr(promised, "ready", None) or promised.done, frame)
+                self._note(works[0], frame, getattr(promised, "ready", None) or promised.done)
             return
         thread = arguments[0]
         given = getattr(thread, "function", None) or getattr(thread, "_target", None) or thread.run
         if given is not pools._worker:
-            self._note(given, lambda: thread.ident is not None and not thread.is_alive(), frame)
+            self._note(given, frame, lambda: thread.ident is not None and not thread.is_alive(), thread)
 
-    def _note(self, given: Any, is_done: Callable[[], bool], frame: FrameType | None) -> None:
+    def _note(
+        self, given: Any, frame: FrameType | None, is_done: Callable[[], bool], begun: threading.Thread | None = None
+    ) -> None:
+        """A thread that a library has `begun` for the user's code counts once it has written: most of those that live
+        on look after connections, whose messages are seen by themselves."""
+        by_a_library = False
         while frame is not None and not self._is_theirs(module_of(frame), frame.f_code):
-            if _works_for_itself(module_of(frame)):
+            module = module_of(frame)
+            if _works_for_itself(module):
                 return
+            by_a_library |= not _is_on_the_way(module)
             frame = frame.f_back
         if frame is None:
             return
         name = self._name_of(given)
         if name is not None:
+            counts = partial(_has_written, begun) if by_a_library and begun is not None else lambda: True
             with self._lock:
-                self._works.append(Work(name, place_of(frame), is_done))
+                self._works.append(Work(name, place_of(frame), is_done, counts))
 
     def _is_theirs(self, module: str, code: CodeType) -> bool:
         return self._owns(module, code.co_filename)
@@ -102,10 +115,10 @@ class HandedOver:
         return f"{kind.__module__}.{kind.__qualname__}"
 
     def remaining(self) -> list[Work]:
-        """What is not done yet, each time that it is asked."""
+        """What is not done yet, and counts, each time that it is asked."""
         with self._lock:
             self._works = [work for work in self._works if not work.is_done()]
-            return list(self._works)
+            return [work for work in self._works if work.counts()]
 
 
 def _unwrapped(given: Any) -> Any:
@@ -136,6 +149,20 @@ def name_of_any(given: Any) -> str:
 
 def _works_for_itself(module: str) -> bool:
     return module != THREADS_OF_SPARK and module.partition(".")[0] in _FOR_ITSELF
+
+
+def _is_on_the_way(module: str) -> bool:
+    return module == THREADS_OF_SPARK or module.partition(".")[0] in _ON_THE_WAY
+
+
+def _has_written(thread: threading.Thread) -> bool:
+    """Whether it has called the system to write to a file, as the kernel counts; what it does not tell is taken for
+    so. What is sent over a connection is no such call, but for that of some libraries in C."""
+    try:
+        counts = Path(f"/proc/self/task/{thread.native_id}/io").read_text()
+        return int(counts.partition("syscw:")[2].split()[0]) > 0
+    except (OSError, ValueError, IndexError):
+        return True
 
 
 def tell_of_handing_over() -> None:
