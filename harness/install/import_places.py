@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from ..core.errors import MissingTool
-from .spark_environments import for_another_python
+from .spark_environments import ask_python
 
 _ASK: Final = """\
 import json, site, sys, sysconfig
 installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
 print(json.dumps({"path": sys.path, "installed": installed}))
 """
-_ASK_SECONDS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -38,20 +35,10 @@ def import_places(python: str = sys.executable) -> ImportPlaces:
 
 @functools.cache
 def _said_by(python: str) -> ImportPlaces:
+    said = ask_python(python, _ASK, about="where its packages are")
     try:
-        done = subprocess.run(
-            [python, "-c", _ASK],
-            env=for_another_python(),
-            cwd=os.sep,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ASK_SECONDS,
-            check=True,
-        )
-        said = json.loads(done.stdout)
         return ImportPlaces(_folders(said["path"]), _folders(said["installed"]))
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+    except (LookupError, TypeError) as error:
         raise MissingTool(f"{python} cannot be asked where its packages are: {error}") from error
 
 

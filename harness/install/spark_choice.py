@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any, Final
 from ..core.errors import InvalidScenario, MissingTool, StorageFailed, Unsupported
 from .machine import Spark, find_spark, spark_in
 from .python_versions import PACKAGES, python_versions
-from .spark_environments import environment_with, for_another_python
+from .spark_environments import ask_python, environment_with
 
 NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
 _COORDINATES: Final = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
@@ -41,7 +39,6 @@ for name in names:
         wrong[name] = "" if importlib.util.find_spec(name) is None else f"{type(error).__name__}: {error}"
 print(json.dumps({"python": list(sys.version_info[:2]), "home": places, "versions": versions, "wrong": wrong}))
 """
-_ASK_SECONDS: Final = 60
 
 
 def check_spark_name(wanted: str) -> None:
@@ -82,20 +79,7 @@ def chosen_python(wanted: str = "") -> dict[str, str]:
 @functools.cache
 def _said_by(python: str) -> dict[str, Any]:
     asked = [" ".join(PACKAGES), *_NEEDED, *_NEEDED_BEFORE_4]
-    try:
-        done = subprocess.run(
-            [python, "-c", _ASK, *asked],
-            env=for_another_python(),
-            cwd=os.sep,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ASK_SECONDS,
-            check=True,
-        )
-        said: dict[str, Any] = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise MissingTool(f"{python} cannot be asked for its pyspark: {error}") from error
+    said: dict[str, Any] = ask_python(python, _ASK, *asked, about="for its pyspark")
     return said
 
 

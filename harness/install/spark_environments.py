@@ -8,6 +8,7 @@ who makes it is a lock, one that was given up midway is taken for nothing, and m
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..core.errors import InvalidScenario, MissingTool, RunFolderInUse, StorageFailed, UnknownName
 
@@ -34,6 +35,7 @@ ADD: Final = "streamproof spark add {version}"
 _MARK: Final = "whole"
 _NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
 _SAID: Final = ("ERROR", "error:")
+_ASK_SECONDS: Final = 60
 _PIP_SECONDS: Final = 1800
 """Of a slow line: an environment is half a gigabyte to download."""
 
@@ -167,6 +169,24 @@ def _python() -> str:
 def for_another_python() -> dict[str, str]:
     """The environment without what belongs to this interpreter."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def ask_python(python: str, code: str, *arguments: str, about: str) -> Any:
+    """What an interpreter's code prints as JSON. Raises MissingTool where it cannot be asked, saying `about` what."""
+    try:
+        done = subprocess.run(
+            [python, "-c", code, *arguments],
+            env=for_another_python(),
+            cwd=os.sep,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_SECONDS,
+            check=True,
+        )
+        return json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise MissingTool(f"{python} cannot be asked {about}: {error}") from error
 
 
 def _run(command: Sequence[str], wrong: str) -> None:
