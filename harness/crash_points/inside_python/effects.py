@@ -29,7 +29,16 @@ import msgspec
 from ...core.wire import Endpoint
 from .attached import ATTACHED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
-from .handed_over import AT_EXIT, STARTED, SUBMITTED, HandedOver, name_of_any, tell_of_handing_over
+from .handed_over import (
+    AT_EXIT,
+    FOR_ITSELF,
+    LOGS,
+    STARTED,
+    SUBMITTED,
+    HandedOver,
+    name_of_any,
+    tell_of_handing_over,
+)
 from .jvm_calls import done_in_the_jvm
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
@@ -38,8 +47,7 @@ from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
 
-_LOGS: Final = "logging"
-_OTHERS: Final = frozenset({"pyspark", "py4j", _LOGS, "importlib", "_frozen_importlib", OURS})
+_OTHERS: Final = FOR_ITSELF | {LOGS}
 """What code of these does, it does not do for the user's; but for the library's own subjects, which are the user's."""
 _PANDAS_ON_SPARK: Final = "pyspark.pandas."
 """But these write files by Python, where the user's code says: `to_html`, `to_excel`."""
@@ -363,7 +371,7 @@ class Effects:
                 return place_of(frame)
             module = module_of(frame)
             top = module.partition(".")[0]
-            if top in _OTHERS and not (by_a_log and top == _LOGS) and not module.startswith(_PANDAS_ON_SPARK):
+            if top in _OTHERS and not (by_a_log and top == LOGS) and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
         here = threading.get_ident()

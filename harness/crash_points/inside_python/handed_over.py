@@ -27,9 +27,9 @@ THREADS_OF_SPARK: Final = "pyspark.util"
 """A module of Spark's that starts threads for the user's code."""
 _ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 """Packages that start threads for whoever calls them, and give them work."""
-_FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
-"""What code of these leaves to threads, it does not leave for the user's."""
-_LOGS: Final = "logging"
+FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
+"""What code of these does, or leaves to threads, it does not for the user's."""
+LOGS: Final = "logging"
 """What leaves nothing behind but a log; but a thread that writes one later may be what a sink writes its rows by."""
 _OF_POOLS: Final = "multiprocessing."
 """Threads of these wait for work that is told of by itself, or serve a process, which is."""
@@ -102,7 +102,7 @@ class HandedOver:
             module = function.__module__ or "?"
             if self._is_theirs(module, function.__code__) or module.startswith(_OF_POOLS):
                 return None
-            is_a_log = module.partition(".")[0] == _LOGS
+            is_a_log = module.partition(".")[0] == LOGS
             return (name_in if is_a_log else called_of)(module, function.__code__)
         if isinstance(given, CoroutineType):
             begun: FrameType | None = given.cr_frame
@@ -148,7 +148,7 @@ def name_of_any(given: Any) -> str:
 
 
 def _works_for_itself(module: str) -> bool:
-    return module != THREADS_OF_SPARK and module.partition(".")[0] in _FOR_ITSELF
+    return module != THREADS_OF_SPARK and module.partition(".")[0] in FOR_ITSELF
 
 
 def _is_on_the_way(module: str) -> bool:
