@@ -185,7 +185,16 @@ def explore(
     def so_far(findings: SearchFindings) -> None:
         come_to(
             Explored(
-                named, bench.scenario, bench, findings, tuple(kept), before, exhaust, None, None, usual, True, kinds
+                named,
+                bench.scenario,
+                bench,
+                findings,
+                tuple(kept),
+                before,
+                exhaust,
+                usual=usual,
+                goes_on=True,
+                kinds=kinds,
             )
         )
 
@@ -218,7 +227,7 @@ def explore(
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
     return Explored(
-        named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, False, kinds
+        named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, kinds=kinds
     )
 
 
