@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from sinks_of_a_line import query_of
 from streamproof.harness.certifying.blind_spots import BY_THE_CLOCK, note_clock
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
@@ -23,11 +23,7 @@ from pyspark.sql import functions as f
 
 
 def query(tmp_path: Path, body: str) -> Query:
-    file = tmp_path / "a_sink.py"
-    file.write_text(f"{NAMES}\ndef write(frame):\n    {body}\n    return frame\n")
-    space: dict[str, Any] = {"__name__": "a_sink", "__file__": str(file)}
-    exec(compile(file.read_text(), str(file), "exec"), space)
-    return Query(space["write"])
+    return query_of(tmp_path, NAMES, body)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from sinks_of_a_line import query_of
 from streamproof.harness.certifying.blind_spots import SIDE_BY_SIDE, note_side_by_side
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
@@ -32,11 +32,7 @@ def submit_each(pool, rows):
 
 
 def query(tmp_path: Path, body: str) -> Query:
-    file = tmp_path / "a_sink.py"
-    file.write_text(f"{MODULE}\n\ndef write(frame):\n    {body}\n    return frame\n")
-    space: dict[str, Any] = {"__name__": "a_sink", "__file__": str(file)}
-    exec(compile(file.read_text(), str(file), "exec"), space)
-    return Query(space["write"])
+    return query_of(tmp_path, MODULE, body)
 
 
 @pytest.mark.parametrize(
