@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -1233,6 +1232,11 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
     assert of_threads == (set() if found is None else {found})
 
 
+def changed_since_the_run_began(file: str | Path) -> None:
+    """By what the run goes by, however long it took to begin: when it was told what to watch."""
+    os.utime(file, ns=(os.stat(os.environ[LINES]).st_mtime_ns,) * 2)
+
+
 def of_a_copy() -> None:
     """A consumer that is in nobody's way."""
     with tempfile.TemporaryDirectory() as folder:
@@ -1279,10 +1283,10 @@ def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_wr
     for name in ("left.log", "known.csv", "run/left"):
         (tmp_path / name).touch()
     os.utime(tmp_path / "known.csv", (0, 0))
-    os.utime(tmp_path / "left.log", (time.time() + 9,) * 2)
     monkeypatch.chdir(tmp_path)
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
     with listening(monkeypatch, tmp_path, watching) as said:
+        changed_since_the_run_began("left.log")
         with consumed():
             read()
         Path("left.log").read_text()
@@ -1304,10 +1308,11 @@ def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
     for name in ("left over.log", "known.csv", "run/left"):
         (tmp_path / name).touch()
     os.utime(tmp_path / "known.csv", (0, 0))
-    os.utime(tmp_path / "left over.log", (time.time() + 9,) * 2)
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
-    with listening(monkeypatch, tmp_path, watching) as said, consumed() as read_by_spark:
-        read_by_spark(lambda: [one.format(here=tmp_path) for one in files])
+    with listening(monkeypatch, tmp_path, watching) as said:
+        changed_since_the_run_began(tmp_path / "left over.log")
+        with consumed() as read_by_spark:
+            read_by_spark(lambda: [one.format(here=tmp_path) for one in files])
     assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
     monkeypatch.delenv(LINES)
     with consumed() as read_by_spark:
