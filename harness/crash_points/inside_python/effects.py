@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import CodeType, FrameType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import msgspec
 
@@ -35,11 +35,12 @@ from .handed_over import (
     LOGS,
     STARTED,
     SUBMITTED,
+    AnyThread,
     HandedOver,
     name_of_any,
     tell_of_handing_over,
 )
-from .jvm_calls import done_in_the_jvm
+from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
@@ -114,9 +115,11 @@ class Effects:
         the place."""
         self._forgotten: dict[int, str] = {}
         """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
-        self._handed_over = HandedOver(watching.whose.owns)
-        self._begun: WeakKeyDictionary[threading.Thread, str] = WeakKeyDictionary()
+        self._begun: WeakKeyDictionary[AnyThread, str] = WeakKeyDictionary()
         """Threads that began for the user's code, and its place: what a library does there, it does for that."""
+        self._acted: WeakSet[AnyThread] = WeakSet()
+        """Of them, those that have changed files, in the run's folders or elsewhere."""
+        self._handed_over = HandedOver(watching.whose.owns, self._acted.__contains__)
         self._places_passed = 0
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
@@ -135,6 +138,7 @@ class Effects:
         tell_of(multiprocessing.util, "spawnv_passfds", _SPAWNED)
         _tell_of_forgetting()
         tell_of_handing_over()
+        tell_of_asking_the_jvm()
         for name in ("mkfifo", "mknod"):
             tell_of(os, name, _MADE)
         tell_of(signal, "pidfd_send_signal", _SIGNALLED)
@@ -170,9 +174,6 @@ class Effects:
             return told
         self.asks_the_jvm = True
         place = "" if callee.f_back is None else place_of(callee.f_back)
-        if self.active and (done := done_in_the_jvm(callee)) is not None:
-            with self._lock:
-                self._seen[*done, place] += 1
         # It may be no more than the name of a thing that is asked to write later.
         for path, signs in told:
             self._in_the_jvm.setdefault(path, (signs, place))
@@ -248,6 +249,9 @@ class Effects:
             if self.active:
                 self._handed_over.hear(event, arguments, caller)
             return
+        if event == ASKED:
+            self._note_asked(*arguments, sys._getframe(1))
+            return
         if event == CONNECTED:
             if self.active and self._user_place(sys._getframe(1)) is not None:
                 # It is none yet that could be told anything.
@@ -276,6 +280,8 @@ class Effects:
                 frame = frame.f_back
             self._find_unplaced()
             named = [target for target in targets(arguments) if target]
+            if kind == "file" and named and (thread := self._begun_here()) is not None:
+                self._acted.add(thread)
             if event == "open" and not named:
                 self._note_read(arguments[0], frame)
             if event == "open" and len(named) > 1:
@@ -288,6 +294,16 @@ class Effects:
                 self._note("os.remove", kind, old, frame)
         finally:
             self._within.busy = False
+
+    def _note_asked(self, asked: object, *given: Any) -> None:
+        """What Spark's JVM is asked for, be it through a class of pyspark's: Spark itself asks for none of these."""
+        *arguments, _, frame = given
+        if self.active and (done := done_in_the_jvm(asked, tuple(arguments))) is not None:
+            while frame is not None and not self._is_theirs(frame):
+                frame = frame.f_back
+            if frame is not None:
+                with self._lock:
+                    self._seen[*done, place_of(frame)] += 1
 
     def _note(self, event: str, kind: str, target: str, frame: FrameType | None) -> None:
         if kind == "file":
@@ -374,10 +390,14 @@ class Effects:
             if top in _OTHERS and not (by_a_log and top == LOGS) and not module.startswith(_PANDAS_ON_SPARK):
                 return None
             frame = frame.f_back
+        here = self._begun_here()
+        return None if here is None else self._begun.get(here)
+
+    def _begun_here(self) -> AnyThread | None:
+        """This thread, where it began for the user's code."""
         here = threading.get_ident()
         # The number of one that is over is given again.
-        began = (place for thread, place in list(self._begun.items()) if thread.ident == here and thread.is_alive())
-        return next(began, None)
+        return next((one for one in list(self._begun) if one.ident == here and one.is_alive()), None)
 
     def _is_theirs(self, frame: FrameType) -> bool:
         """The bodies of their modules are theirs, too: what these open, all that comes after writes to."""

@@ -274,6 +274,43 @@ def begins_by_a_library(frame, batch, folder, pool, file):
     library["begin"](threading.Thread(target=file.read_bytes, daemon=True))
 
 
+RENAMES = '''
+import os, threading
+def begin(rows, file):
+    renamed = threading.Event()
+    def work():
+        os.rename(rows, rows + ".done")
+        renamed.set()
+        file.read_bytes()
+    threading.Thread(target=work, daemon=True).start()
+    renamed.wait(30)
+'''
+
+
+def renames_by_a_library(frame, batch, folder, pool, file):
+    open(folder + "/rows", "w").close()
+    exec(RENAMES, library := {"__name__": "theirs"})
+    library["begin"](folder + "/rows", file)
+
+
+def begins_bare(frame, batch, folder, pool, file):
+    _thread.start_new_thread(file.read_bytes, ())
+
+
+def begins_its_own_bare(frame, batch, folder, pool, file):
+    _thread.start_new_thread(store_when_told, (file,))
+
+
+def waits_for_a_bare_one(frame, batch, folder, pool, file):
+    begun = _thread.start_new_thread(store_at_once, (done := threading.Lock(), done.acquire()))
+    done.acquire()
+
+
+def store_at_once(done, _):
+    helper.store(done)
+    done.release()
+
+
 def submits_by_a_library(frame, batch, folder, pool, file):
     exec("def submit(pool, work): pool.submit(work)", library := {"__name__": "theirs"})
     library["submit"](pool, file.read_bytes)
@@ -325,6 +362,7 @@ async def store_later(folder):
     helper.store(folder)
 
 
+import _thread
 import mmap
 import multiprocessing.pool
 
@@ -823,6 +861,9 @@ class TestLines:
             ("leaves_to_a_loop", {("thread", "asyncio.threads.to_thread")}),
             ("begins", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_by_a_library", set()),
+            ("renames_by_a_library", {("thread", "theirs.begin.<locals>.work")}),
+            ("begins_bare", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins_its_own_bare", {("thread", "their_sink.store_when_told")}),
             ("submits_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_in_sparks_way", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_in_sparks_way", {("thread", "their_sink.store_when_told")}),
@@ -841,12 +882,21 @@ class TestLines:
         # Who reads a pipe waits for somebody who writes to it.
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
+        watching = Watching(whose(sink), whole=True, folders=(str(tmp_path),))
         with ThreadPoolExecutor(1) as pool, running_loop() as pool.loop:  # type: ignore[attr-defined]
-            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            with listening(monkeypatch, tmp_path, watching) as said, followed():
                 as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
             if work != "waits_for_each":
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
+
+    def test_of_a_thread_that_begins_without_a_name_are_announced_too(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.waits_for_a_bare_one, folder=str(tmp_path), pool=None, file=None), 3)
+        assert "before 3/helper.store:2#1" in said.keys
+        assert said.effects == set()
 
     @pytest.mark.parametrize("writes", [True, False], ids=["to a file", "nowhere"])
     def test_a_thread_that_a_library_begins_is_such_an_effect_once_it_has_written(
@@ -1492,6 +1542,16 @@ def test_a_uri_that_the_jvm_is_handed_leads_to_a_file_too(
         ("JavaClass('java.lang.Thread', client)(None)", ("thread", "java.lang.Thread")),
         ("JavaMember('foreachPartitionAsync', None, 'o7', client)(None)", ("thread", "foreachPartitionAsync")),
         (
+            "JavaClass('org.apache.spark.rdd.PipedRDD', client)(None, 'cat')",
+            ("process", "org.apache.spark.rdd.PipedRDD"),
+        ),
+        ("JavaMember('pipe', None, 'o7', client)('cat')", ("process", "pipe")),
+        (
+            "getattr(JavaClass('scala.sys.process.Process$', client), 'MODULE$')",
+            ("process", "scala.sys.process.Process"),
+        ),
+        ("asked(client)", ("process", "java.lang.ProcessBuilder")),
+        (
             "JavaMember('newFixedThreadPool', None, 'z:java.util.concurrent.Executors', client)(1)",
             ("thread", "java.util.concurrent.Executors.newFixedThreadPool"),
         ),
@@ -1526,7 +1586,14 @@ def test_programs_threads_and_connections_that_the_jvm_is_asked_for_are_effects(
 ) -> None:
     client = SimpleNamespace(gateway_property=SimpleNamespace(pool=None), converters=None, send_command=lambda *_: "yv")
     monkeypatch.setitem(sys.modules, "the_jvms", cast(Any, SimpleNamespace(client=client)))
-    body = f"from py4j.java_gateway import JavaClass, JavaMember\nfrom the_jvms import client\n{asked}"
+    # As `pyspark.ml.wrapper` asks for whoever calls it.
+    wrapper = ModuleType("pyspark.made_up")
+    asks = "def asked(client):\n    return JavaClass('java.lang.ProcessBuilder', client)()"
+    wraps = f"from py4j.java_gateway import JavaClass\n{asks}"
+    exec(wraps, wrapper.__dict__)
+    monkeypatch.setitem(sys.modules, "pyspark.made_up", wrapper)
+    names = "from py4j.java_gateway import JavaClass, JavaMember\nfrom the_jvms import client\n"
+    body = f"{names}from pyspark.made_up import asked\n{asked}"
     assert noted(body) == (set() if named is None else {(*named, 1)})
 
 
