@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import CodeType, FrameType
 from typing import Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, finalize
 
 import msgspec
 
@@ -31,6 +31,7 @@ from .attached import ATTACHED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
 from .handed_over import (
     AT_EXIT,
+    FINALIZED,
     FOR_ITSELF,
     LOGS,
     STARTED,
@@ -44,6 +45,7 @@ from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
 from .names import is_drawn, module_of, place_of, shortened
 from .open_things import OPEN, OpenThings
+from .outliving import outliving
 from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
@@ -82,7 +84,7 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """`file`, `connection`, `process`, `thread` or `exit`."""
     target: str
     """A path, `host:port`, a program, or the function that a thread has begun with, or was given, or that is to be
-    called when the process exits."""
+    called when the process exits, or once nobody refers to an object that lives on."""
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1
@@ -120,6 +122,8 @@ class Effects:
         self._acted: WeakSet[AnyThread] = WeakSet()
         """Of them, those that have changed files, in the run's folders or elsewhere."""
         self._handed_over = HandedOver(watching.whose.owns, self._acted.__contains__)
+        self._finalizers: list[tuple[finalize[..., Any], str, str]] = []
+        """Those that the user's code has made, what they call, and the place."""
         self._places_passed = 0
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
@@ -235,6 +239,16 @@ class Effects:
         names = Counter((forgotten | there).values())
         return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
 
+    def left_to_the_end(self) -> list[OutsideEffect]:
+        """What of the user's is called when its process ends, or once nobody refers to what it is for. Asked when all
+        that Spark wants of that code in a task, or the harness of it in a run, is done: what it does then, a death
+        takes away, and no run has waited for it."""
+        with self._lock:
+            alive = [(name, place) for one, name, place in self._finalizers if one.alive]
+            self._finalizers.clear()
+        times = Counter([*alive, *outliving(self._whose.owns)])
+        return [OutsideEffect("exit", name, place, times[name, place]) for name, place in sorted(times)]
+
     def left_to_threads(self) -> list[OutsideEffect]:
         """What the user's code has handed over to threads, and has not waited for, where it is a library's. Asked when
         that code is left."""
@@ -263,6 +277,12 @@ class Effects:
             if self.active and caller is not None and self._is_theirs(caller):
                 with self._lock:
                     self._seen["exit", name_of_any(arguments[0]), place_of(caller)] += 1
+            return
+        if event == FINALIZED:
+            caller = sys._getframe(1).f_back
+            if self.active and caller is not None and self._is_theirs(caller):
+                with self._lock:
+                    self._finalizers.append((arguments[0], name_of_any(arguments[2]), place_of(caller)))
             return
         if event == _FORGOTTEN and self._started is not None:
             (number,) = arguments

@@ -9,6 +9,7 @@ import atexit
 import multiprocessing.pool
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as pools
@@ -25,6 +26,7 @@ from .whose import OURS
 SUBMITTED: Final = f"{OURS}.submitted"
 STARTED: Final = f"{OURS}.started"
 AT_EXIT: Final = f"{OURS}.at-exit"
+FINALIZED: Final = f"{OURS}.finalized"
 THREADS_OF_SPARK: Final = "pyspark.util"
 """A module of Spark's that starts threads for the user's code."""
 _ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
@@ -207,6 +209,7 @@ def tell_of_handing_over() -> None:
         tell_of(multiprocessing.pool.Pool, name, SUBMITTED, once_done=True)
     tell_of(asyncio, "run_coroutine_threadsafe", SUBMITTED, once_done=True)
     tell_of(atexit, "register", AT_EXIT)
+    tell_of(weakref.finalize, "__init__", FINALIZED)
 
 
 def _tell_of_bare_threads() -> None:

@@ -36,6 +36,8 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
+_SAYS_THAT_IT_ENDS, _WORKER = "report_times", "pyspark."
+"""The function by which a Python worker tells Spark that a task has come to its end, and the package of its module."""
 SYNC = os.sync
 FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
@@ -56,15 +58,21 @@ class Tracer:
     """Of one process. What it has counted lasts from one use to the next."""
 
     def __init__(
-        self, watching: Watching, hold: Hold, left: Callable[[], object], effects: Effects | None = None
+        self,
+        watching: Watching,
+        hold: Hold,
+        left: Callable[[], object],
+        effects: Effects | None = None,
+        ends: Callable[[], object] = lambda: None,
     ) -> None:
-        """`left` is called whenever the user's code is left, for good or until it is asked for more. `effects` are
-        told what other code is called with."""
+        """`left` is called whenever the user's code is left, for good or until it is asked for more, and `ends` when a
+        task has come to its end, and is about to say so. `effects` are told what other code is called with."""
         self._watching = watching
         self._whole = watching.whole
         self._hold = hold
         self._left = left
         self._effects = effects
+        self._ends = ends
         self._armed = {(side, key) for side, key in watching.armed}
         self._rests = {(side, key.partition("/")[2]) for side, key in watching.armed}
         self._with_calls = {_function_in(key) for _, key in watching.armed if CALLS in key}
@@ -106,7 +114,8 @@ class Tracer:
 
     def is_left(self) -> bool:
         """Whether all of the user's code that Spark has called, or the harness, has returned in this thread."""
-        here = sys._getframe()
+        # That of the caller: one that held itself would keep all that the user's code has in its variables.
+        here = sys._getframe(1)
         return self._begun_with(here) is None and not self._is_within(here)
 
     def lasting_threads(self) -> list[str]:
@@ -161,6 +170,8 @@ class Tracer:
         back = frame.f_back
         caller = None if back is None else self._known.get(id(back.f_code))
         if not isinstance(known, _Function):
+            if known.co_name == _SAYS_THAT_IT_ENDS and module_of(frame).startswith(_WORKER):
+                self._ends()
             return self._call(frame, back, caller) if back is not None and isinstance(caller, _Function) else None
         if not isinstance(caller, _Function):
             self._come(frame)

@@ -311,6 +311,11 @@ def store_at_once(done, _):
     done.release()
 
 
+def leaves_a_file_open(frame, batch, folder):
+    rows = open(folder + "/rows", "w")
+    rows.write("1")
+
+
 def submits_by_a_library(frame, batch, folder, pool, file):
     exec("def submit(pool, work): pool.submit(work)", library := {"__name__": "theirs"})
     library["submit"](pool, file.read_bytes)
@@ -890,6 +895,14 @@ class TestLines:
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
 
+    def test_leave_what_the_users_code_has_let_go_as_free_as_where_nobody_follows(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """A file that nobody has closed is written when nothing refers to it any more."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)), followed():
+            as_batch(partial(sink.leaves_a_file_open, folder=str(tmp_path)), 0)
+            assert (tmp_path / "rows").read_text() == "1"
+
     def test_of_a_thread_that_begins_without_a_name_are_announced_too(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
     ) -> None:
@@ -1367,6 +1380,59 @@ def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
     monkeypatch.delenv(LINES)
     with consumed() as read_by_spark:
         read_by_spark(lambda: pytest.fail("nobody wants to know"))
+
+
+WITH_AN_END = (
+    "import shutil, weakref\nglobal kept\n"
+    "class Writer:\n    def __del__(self): pass\nclass Plain: pass\ndef flush(*_): pass\n"
+    "def rows():\n    try: yield 1\n    finally: pass\n    yield 2\n"
+)
+OF_WORK = "effects_of_theirs.work.<locals>."
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("kept = Writer()", f"{OF_WORK}Writer.__del__"),
+        (
+            "kept = Plain()\nweakref.finalize(kept, shutil.copyfile, 'x', 'y').atexit = False",
+            "shutil.copyfile",
+        ),
+        ("kept = Plain()\nkept.it = weakref.ref(kept, flush)", f"{OF_WORK}flush"),
+        ("kept = rows()\nnext(kept)", f"{OF_WORK}rows"),
+        ("one = Writer()", None),
+        ("one = Plain()\nweakref.finalize(one, flush)", None),
+        ("kept = Plain()\nweakref.finalize(kept, flush).detach()", None),
+        ("kept = rows()\nlist(kept)", None),
+        ("kept = rows()\nnext(kept)\nnext(kept)", None),
+        ("kept = rows()", None),
+        ("kept = Plain()\nkept.it = weakref.ref(kept)", None),
+        ("kept = tempfile.TemporaryDirectory(dir='run')", None),
+    ],
+)
+@pytest.mark.parametrize("ends", ["a run", "a task"])
+def test_what_is_called_once_nobody_refers_to_something_is_an_effect_where_that_lives_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, body: str, named: str | None
+) -> None:
+    """A death takes it away, and in a task Spark has counted the rows by then."""
+    for name in ("code", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "x").touch()
+    monkeypatch.chdir(tmp_path)
+    worker = ModuleType("pyspark.worker")
+    exec("def report_times(): pass\ndef main(work):\n    given = work()\n    report_times()", worker.__dict__)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    work = does(tmp_path / "code", f"{WITH_AN_END}{body}")
+    try:
+        with listening(monkeypatch, tmp_path, watching) as said, followed():
+            if ends == "a run":
+                work()
+            else:
+                # Spark has let go of all of it when it has said that the task is over.
+                worker.main(lambda: [work(), work.__globals__.pop("kept", None)])
+        assert {one[:2] for one in said.effects} == (set() if named is None else {("exit", named)})
+    finally:
+        work.__globals__.clear()
 
 
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
