@@ -18,6 +18,7 @@ from .consuming import Consuming
 from .effects import Effects, OutsideEffect
 from .maps import SharedMaps
 from .names import place_in
+from .outliving import write_out
 from .tracing import Tracer
 from .watching import LINES, Watching, read_watching
 
@@ -173,6 +174,13 @@ def consumed() -> Iterator[Callable[[Callable[[], Iterable[str]]], None]]:
         return
     with follower.consuming() as read_by_spark:
         yield read_by_spark
+
+
+def written_out() -> None:
+    """What a run has kept in the memory of its files is written, where that is to be known. Raises OwnFailure."""
+    watching = read_watching()
+    if watching.whole:
+        write_out(watching.folders)
 
 
 def followed_each(work: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,17 +1,23 @@
 """What of the user's lives on when their code is left, and does something when it goes, be that when the process ends:
-finalizers, objects with a `__del__`, and generators with something to do when they are closed."""
+finalizers, objects with a `__del__`, generators with something to do when they are closed, and files of which a part is
+in memory alone."""
 
 from __future__ import annotations
 
 import dis
 import gc
+import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from io import IOBase
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, Final
 
 from .handed_over import name_of_any
 from .names import first_line_of, module_of_code, name_in
+from .open_things import OPEN
+from .watching import outside
 
 _BY_PYTHON: Final = frozenset({"CALL_INTRINSIC_1", "CLEANUP_THROW"})
 """Begins what Python itself does where a generator is left by an error."""
@@ -73,6 +79,20 @@ def _of_reference(one: weakref.ReferenceType[Any], owns: Callable[[str, str], bo
     if isinstance(function, FunctionType) and owns(module_of_code(function), function.__code__.co_filename):
         return {_told(function)}
     return set()
+
+
+def write_out(folders: Sequence[str]) -> None:
+    """Have what is still in the memory of a file in these folders written, once the sink was read: Python does so at
+    the exit, for who is lucky, and tells nobody how much it is."""
+    # Text first: it goes to what it is encoded for.
+    files: list[IOBase] = sorted(
+        (one for one in gc.get_objects() if isinstance(one, IOBase)), key=lambda one: not hasattr(one, "encoding")
+    )
+    for one in files:
+        # It may be closed, or be no file, or be one whose disk is full.
+        with suppress(OSError, ValueError):
+            if not outside(folders, os.readlink(f"{OPEN}/{one.fileno()}")) and one.writable():
+                one.flush()
 
 
 def _told(function: FunctionType) -> Outliving:

@@ -4,6 +4,7 @@ them, and what it does outside."""
 from __future__ import annotations
 
 import asyncio
+import gzip
 import importlib.util
 import json
 import logging
@@ -28,6 +29,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
@@ -46,6 +48,7 @@ from streamproof.harness.crash_points.inside_python.following import (
     followed_each,
     noticed,
     read_noted,
+    written_out,
 )
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -1380,6 +1383,26 @@ def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
     monkeypatch.delenv(LINES)
     with consumed() as read_by_spark:
         read_by_spark(lambda: pytest.fail("nobody wants to know"))
+
+
+@pytest.mark.parametrize("kind", ["w", "wb", "gzip"])
+def test_what_is_in_the_memory_of_a_file_of_the_runs_is_written_once_it_is_over_where_that_is_to_be_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """So that the file layer tells of it: a death takes it away."""
+    (tmp_path / "run").mkdir()
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    file = tmp_path / "run" / "rows"
+    opened: Any = partial(gzip.open, file, "wb") if kind == "gzip" else partial(file.open, kind)
+    with opened() as rows:
+        rows.write("1" if kind == "w" else b"1")
+        before = file.stat().st_size
+        with listening(monkeypatch, tmp_path, replace(watching, whole=False)):
+            written_out()
+            assert file.stat().st_size == before
+        with listening(monkeypatch, tmp_path, watching):
+            written_out()
+            assert file.stat().st_size > before
 
 
 WITH_AN_END = (
