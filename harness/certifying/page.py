@@ -187,7 +187,8 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
         elif one.kind == "exit" and not one.accepted:
             yield (
                 f"Cut by no crash, and looked at by no run: what {one.target} does when the process exits. It was left "
-                f"to that in {one.place}, {counted(one.times, 'time')}. Do it within the batch, or accept it: "
+                f"to that in {one.place}, or to when nothing refers to its object any more, "
+                f"{counted(one.times, 'time')}. Do it within the batch, or accept it: "
                 f'Query(..., accepts=("{one.name}",))'
             )
         elif one.accepted:

@@ -36,8 +36,11 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
-_SAYS_THAT_IT_ENDS, _WORKER = "report_times", "pyspark."
-"""The function by which a Python worker tells Spark that a task has come to its end, and the package of its module."""
+_REPORT, _STATUS = "report_times", "write_int"
+_SAY_THAT_IT_ENDS: Final = frozenset({_REPORT, _STATUS})
+"""Functions of pyspark's by which a Python worker tells Spark that a task has come to its end, or a commit."""
+_COMMITS: Final = "pyspark.sql.worker.python_streaming_sink_runner"
+"""The module of which the other does so."""
 SYNC = os.sync
 FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
@@ -170,7 +173,7 @@ class Tracer:
         back = frame.f_back
         caller = None if back is None else self._known.get(id(back.f_code))
         if not isinstance(known, _Function):
-            if known.co_name == _SAYS_THAT_IT_ENDS and module_of(frame).startswith(_WORKER):
+            if known.co_name in _SAY_THAT_IT_ENDS and _says_that_it_ends(frame):
                 self._ends()
             return self._call(frame, back, caller) if back is not None and isinstance(caller, _Function) else None
         if not isinstance(caller, _Function):
@@ -298,6 +301,12 @@ def _is_ours(function: object) -> bool:
 
 def _calls_for_itself(module: str) -> bool:
     return module != THREADS_OF_SPARK and module.partition(".")[0] in _CALLERS
+
+
+def _says_that_it_ends(frame: FrameType) -> bool:
+    if frame.f_code.co_name == _REPORT:
+        return module_of(frame).startswith("pyspark.")
+    return frame.f_back is not None and module_of(frame.f_back) == _COMMITS
 
 
 def _imports(frame: FrameType | None) -> bool:

@@ -1433,26 +1433,33 @@ OF_WORK = "effects_of_theirs.work.<locals>."
         ("kept = tempfile.TemporaryDirectory(dir='run')", None),
     ],
 )
-@pytest.mark.parametrize("ends", ["a run", "a task"])
+@pytest.mark.parametrize(
+    ("worker", "says"),
+    [("", ""), ("pyspark.worker", "report_times"), ("pyspark.sql.worker.python_streaming_sink_runner", "write_int")],
+    ids=["a run", "a task", "a commit"],
+)
 def test_what_is_called_once_nobody_refers_to_something_is_an_effect_where_that_lives_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, body: str, named: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: str, says: str, body: str, named: str | None
 ) -> None:
     """A death takes it away, and in a task Spark has counted the rows by then."""
     for name in ("code", "run"):
         (tmp_path / name).mkdir()
     (tmp_path / "x").touch()
     monkeypatch.chdir(tmp_path)
-    worker = ModuleType("pyspark.worker")
-    exec("def report_times(): pass\ndef main(work):\n    given = work()\n    report_times()", worker.__dict__)
+    runs = ModuleType(worker)
+    exec(
+        f"def {says or 'nothing'}(): pass\ndef main(work):\n    given = work()\n    {says or 'nothing'}()",
+        runs.__dict__,
+    )
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
     work = does(tmp_path / "code", f"{WITH_AN_END}{body}")
     try:
         with listening(monkeypatch, tmp_path, watching) as said, followed():
-            if ends == "a run":
+            if not worker:
                 work()
             else:
                 # Spark has let go of all of it when it has said that the task is over.
-                worker.main(lambda: [work(), work.__globals__.pop("kept", None)])
+                runs.main(lambda: [work(), work.__globals__.pop("kept", None)])
         assert {one[:2] for one in said.effects} == (set() if named is None else {("exit", named)})
     finally:
         work.__globals__.clear()
