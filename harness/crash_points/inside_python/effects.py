@@ -18,9 +18,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
@@ -43,7 +43,7 @@ from .handed_over import (
 )
 from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
-from .names import is_drawn, module_of, place_of, shortened
+from .names import first_line_of, function_of, is_drawn, module_of, module_of_code, place_of, shortened
 from .open_things import OPEN, OpenThings
 from .outliving import outliving
 from .standing_in import tell_of
@@ -67,6 +67,15 @@ _MOST: Final = 20
 _LONGEST_PATH: Final = 1_000
 NOT_WAITED_FOR: Final = " (not waited for)"
 """Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
+_TIMERS: Final = {
+    signal.ITIMER_REAL: signal.SIGALRM,
+    signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
+    signal.ITIMER_PROF: signal.SIGPROF,
+}
+_LISTENERS: Final = "pyspark.sql.streaming.listener"
+"""The module by which Spark tells the user's code of batches."""
+_TOLD_LATER: Final = frozenset({"onQueryProgress", "onQueryIdle", "onQueryTerminated"})
+"""When it does not wait for what that does."""
 PIPED: Final = "RDD.pipe"
 """A place that is no line of the user's: it is called in tasks, where nothing of theirs has to be."""
 LONGEST: Final = 500
@@ -250,9 +259,10 @@ class Effects:
         return [OutsideEffect("exit", name, place, times[name, place]) for name, place in sorted(times)]
 
     def left_to_threads(self) -> list[OutsideEffect]:
-        """What the user's code has handed over to threads, and has not waited for, where it is a library's. Asked when
-        that code is left."""
+        """What the user's code has handed over to threads, and has not waited for, where it is a library's; and what a
+        timer of the process is to interrupt it by. Asked when that code is left."""
         times = Counter((work.name, work.place) for work in self._handed_over.remaining())
+        times.update(_timed())
         return [OutsideEffect("thread", name, place, times[name, place]) for name, place in sorted(times)]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -302,6 +312,9 @@ class Effects:
             named = [target for target in targets(arguments) if target]
             if kind == "file" and named and (thread := self._begun_here()) is not None:
                 self._acted.add(thread)
+            if named and (called := self._called_by_a_listener(frame)):
+                with self._lock:
+                    self._seen["thread", *called] += 1
             if event == "open" and not named:
                 self._note_read(arguments[0], frame)
             if event == "open" and len(named) > 1:
@@ -413,6 +426,18 @@ class Effects:
         here = self._begun_here()
         return None if here is None else self._begun.get(here)
 
+    def _called_by_a_listener(self, frame: FrameType | None) -> tuple[str, str] | None:
+        """What of the user's Spark has called to tell of a batch, for which no batch waits: its name, and where it is.
+        One that does nothing but count has no effect."""
+        outermost = None
+        while frame is not None:
+            if self._is_theirs(frame):
+                outermost = frame
+            elif outermost is not None and frame.f_code.co_name in _TOLD_LATER and module_of(frame) == _LISTENERS:
+                return function_of(outermost), first_line_of(module_of(outermost), outermost.f_code)
+            frame = frame.f_back
+        return None
+
     def _begun_here(self) -> AnyThread | None:
         """This thread, where it began for the user's code."""
         here = threading.get_ident()
@@ -425,6 +450,15 @@ class Effects:
         if code not in self._known:
             self._known[code] = self._whose.owns(module_of(frame), code.co_filename)
         return self._known[code]
+
+
+def _timed() -> Iterator[tuple[str, str]]:
+    """The handlers of signals for which a timer of this process goes: their names, and where they are."""
+    for timer, number in _TIMERS.items():
+        called = signal.getsignal(number)
+        function = getattr(called, "__func__", called)
+        if isinstance(function, FunctionType) and signal.getitimer(timer)[0] > 0:
+            yield name_of_any(called), first_line_of(module_of_code(function), function.__code__)
 
 
 def _is_piped(frame: FrameType | None) -> bool:

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from io import IOBase
+from multiprocessing import util
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, Final
 
@@ -39,6 +40,11 @@ def outliving(owns: Callable[[str, str], bool]) -> list[Outliving]:
             found |= _of_reference(one, owns)
         else:
             found.add(kinds[type(one)])
+    for one in list(util._finalizer_registry.values()):  # type: ignore[attr-defined]
+        called = getattr(one, "_callback", None)
+        function = getattr(called, "__func__", called)
+        if isinstance(function, FunctionType) and owns(module_of_code(function), function.__code__.co_filename):
+            found.add(_told(function))
     return sorted(found)
 
 

@@ -11,6 +11,7 @@ import logging
 import multiprocessing.pool
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import struct
@@ -1385,6 +1386,42 @@ def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
         read_by_spark(lambda: pytest.fail("nobody wants to know"))
 
 
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("signal.setitimer(signal.ITIMER_REAL, 60)", {("thread", "effects_of_theirs.work.<locals>.flush", 1)}),
+        ("signal.alarm(60)", {("thread", "effects_of_theirs.work.<locals>.flush", 1)}),
+        ("signal.alarm(60)\nsignal.alarm(0)", set()),
+        ("signal.alarm(60)\nsignal.signal(signal.SIGALRM, signal.SIG_DFL)", set()),
+    ],
+)
+def test_what_a_timer_of_the_process_is_to_call_once_the_users_code_is_left_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, named: set[tuple[str, str, int]]
+) -> None:
+    """It interrupts whatever is executed then, be it for the next batch."""
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        assert noted(f"def flush(*_): pass\nsignal.signal(signal.SIGALRM, flush)\n{body}") == named
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("told", "does", "named"),
+    [
+        ("onQueryProgress", "open('run/done', 'w').close()", {("thread", "effects_of_theirs.work.<locals>.tell", 1)}),
+        ("onQueryProgress", "import logging; len('x')", set()),
+        ("onQueryStarted", "open('run/done', 'w').close()", set()),
+    ],
+)
+def test_what_is_done_once_spark_has_told_of_a_batch_is_an_effect_since_no_batch_waits_for_it(
+    noted: Callable[[str], set[tuple[str, str, int]]], told: str, does: str, named: set[tuple[str, str, int]]
+) -> None:
+    listener = f"exec('def {told}(work): work()', module := {{'__name__': 'pyspark.sql.streaming.listener'}})"
+    assert noted(f"{listener}\ndef tell(): {does}\nmodule[{told!r}](tell)") == named
+
+
 @pytest.mark.parametrize("kind", ["w", "wb", "gzip"])
 def test_what_is_in_the_memory_of_a_file_of_the_runs_is_written_once_it_is_over_where_that_is_to_be_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -1406,7 +1443,7 @@ def test_what_is_in_the_memory_of_a_file_of_the_runs_is_written_once_it_is_over_
 
 
 WITH_AN_END = (
-    "import shutil, weakref\nglobal kept\n"
+    "import multiprocessing.util, shutil, weakref\nglobal kept\n"
     "class Writer:\n    def __del__(self): pass\nclass Plain: pass\ndef flush(*_): pass\n"
     "def rows():\n    try: yield 1\n    finally: pass\n    yield 2\n"
 )
@@ -1423,6 +1460,7 @@ OF_WORK = "effects_of_theirs.work.<locals>."
         ),
         ("kept = Plain()\nkept.it = weakref.ref(kept, flush)", f"{OF_WORK}flush"),
         ("kept = rows()\nnext(kept)", f"{OF_WORK}rows"),
+        ("kept = multiprocessing.util.Finalize(None, flush, exitpriority=1)", f"{OF_WORK}flush"),
         ("one = Writer()", None),
         ("one = Plain()\nweakref.finalize(one, flush)", None),
         ("kept = Plain()\nweakref.finalize(kept, flush).detach()", None),
@@ -1446,6 +1484,7 @@ def test_what_is_called_once_nobody_refers_to_something_is_an_effect_where_that_
         (tmp_path / name).mkdir()
     (tmp_path / "x").touch()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("multiprocessing.util._finalizer_registry", {})
     runs = ModuleType(worker)
     exec(
         f"def {says or 'nothing'}(): pass\ndef main(work):\n    given = work()\n    {says or 'nothing'}()",
