@@ -90,10 +90,10 @@ def _of_reference(one: weakref.ReferenceType[Any], owns: Callable[[str, str], bo
 def write_out(folders: Sequence[str]) -> None:
     """Have what is still in the memory of a file in these folders written, once the sink was read: Python does so at
     the exit, for who is lucky, and tells nobody how much it is."""
+    # By its type: one that stands for another object may not know yet for which.
+    living: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), IOBase)]
     # Text first: it goes to what it is encoded for.
-    files: list[IOBase] = sorted(
-        (one for one in gc.get_objects() if isinstance(one, IOBase)), key=lambda one: not hasattr(one, "encoding")
-    )
+    files: list[IOBase] = sorted(living, key=lambda one: not hasattr(one, "encoding"))
     for one in files:
         # It may be closed, or be no file, or be one whose disk is full.
         with suppress(OSError, ValueError):
