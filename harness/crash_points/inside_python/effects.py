@@ -33,6 +33,7 @@ from .handed_over import (
     AT_EXIT,
     FINALIZED,
     FOR_ITSELF,
+    IMPORTS,
     LOGS,
     STARTED,
     SUBMITTED,
@@ -41,6 +42,7 @@ from .handed_over import (
     name_of_any,
     tell_of_handing_over,
 )
+from .imports import leave_imports_alone
 from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
 from .names import first_line_of, function_of, is_drawn, module_of, module_of_code, place_of, shortened
@@ -112,6 +114,9 @@ class Effects:
         self._open = OpenThings()
         self._harness = harness
         self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._imported: list[tuple[str, str, str]] = []
+        """What the import of somebody else's module has opened for the user's code, and the place: it counts where it
+        stays open, since that code may write to it."""
         self._removed: set[str] = set()
         """Files that were there before."""
         self._written_by_others: set[str] = set()
@@ -219,6 +224,7 @@ class Effects:
             self._due = False
             self._look_around(getattr(self._within, "place", ""))
         self._find_unplaced()
+        self._find_imported()
         in_the_jvm, self._in_the_jvm = self._in_the_jvm, {}
         for path, (signs, place) in in_the_jvm.items():
             self.given_back(((path, signs),), place)
@@ -355,6 +361,9 @@ class Effects:
         if not self._counts(kind, target):
             return
         place = self._user_place(frame, by_a_log=kind == "connection")
+        if place is None and event in _OPENS and (by_import := self._user_place(frame, by_import=True)) is not None:
+            with self._lock:
+                self._imported.append((kind, target, by_import))
         if place is None and event == "open":
             self._written_by_others.add(target)
         if kind == "process" and place is None and _is_piped(frame):
@@ -399,6 +408,13 @@ class Effects:
                     if self._counts("file", target) and not os.path.isdir(target):
                         self._seen["file", target, place] += 1
 
+    def _find_imported(self) -> None:
+        with self._lock:
+            imported, self._imported = self._imported, []
+            for kind, target, place in imported:
+                if self._open.has(kind, target):
+                    self._seen[kind, target, place] += 1
+
     def _counts(self, kind: str, target: str) -> bool:
         if kind == "connection":
             return target != f"{self._harness[0]}:{self._harness[1]}"
@@ -412,15 +428,18 @@ class Effects:
             made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
         return not outside(made, target)
 
-    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False) -> str | None:
+    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False, by_import: bool = False) -> str | None:
         """Of the innermost frame of the user's, where nobody else stands between it and the effect; in a thread that
-        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message."""
+        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message; and
+        Python's import `by_import` alone."""
         while frame is not None:
             if self._is_theirs(frame):
                 return place_of(frame)
             module = module_of(frame)
             top = module.partition(".")[0]
-            if top in _OTHERS and not (by_a_log and top == LOGS) and not module.startswith(_PANDAS_ON_SPARK):
+            stands = (by_a_log and top == LOGS) or module.startswith(_PANDAS_ON_SPARK)
+            stands |= by_import and (top in IMPORTS or module == leave_imports_alone.__module__)
+            if top in _OTHERS and not stands:
                 return None
             frame = frame.f_back
         here = self._begun_here()
@@ -651,6 +670,7 @@ _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _MKDIR: Final = "os.mkdir"
+_OPENS: Final = frozenset({"open", "sqlite3.connect", "socket.connect"})
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""

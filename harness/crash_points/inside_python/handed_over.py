@@ -31,7 +31,8 @@ THREADS_OF_SPARK: Final = "pyspark.util"
 """A module of Spark's that starts threads for the user's code."""
 _ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 """Packages that start threads for whoever calls them, and give them work."""
-FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
+IMPORTS: Final = frozenset({"importlib", "_frozen_importlib"})
+FOR_ITSELF: Final = IMPORTS | {"pyspark", "py4j", OURS}
 """What code of these does, or leaves to threads, it does not for the user's."""
 LOGS: Final = "logging"
 """What leaves nothing behind but a log; but a thread that writes one later may be what a sink writes its rows by."""

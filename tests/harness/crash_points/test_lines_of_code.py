@@ -1542,6 +1542,34 @@ def test_what_a_module_of_theirs_opens_when_it_is_imported_is_an_effect(
     assert {(kind, target) for kind, target, _ in said.effects} == {("file", str(tmp_path / "log"))}
 
 
+@pytest.mark.parametrize(
+    ("opens", "kinds"),
+    [
+        ("kept = open('x', 'w')", {"file"}),
+        ("kept = sqlite3.connect('x')", {"file"}),
+        ("kept = socket.create_connection(('localhost', {port}))", {"connection"}),
+        ("open('x', 'w').close()", set()),
+        ("socket.create_connection(('localhost', {port})).close()", set()),
+        ("import logging\nkept = logging.FileHandler('x')", set()),
+        ("kept = open('run/x', 'w')", set()),
+    ],
+)
+def test_what_a_module_of_somebody_elses_keeps_open_from_its_import_on_is_an_effect(
+    heard: Callable[[str], Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens: str, kinds: set[str]
+) -> None:
+    """The sink's rows may go there: nothing tells of that."""
+    with socket.create_server(("localhost", 0)) as server:
+        opens = opens.format(port=server.getsockname()[1])
+        (tmp_path / "opens_when_imported.py").write_text(f"import socket, sqlite3\n{opens}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        try:
+            assert {kind for kind, _, _ in heard("import opens_when_imported").effects} == kinds
+        finally:
+            kept = getattr(sys.modules.pop("opens_when_imported"), "kept", None)
+            if kept is not None:
+                kept.close()
+
+
 def test_a_temporary_file_that_stays_is_an_effect_which_every_run_calls_the_same(
     noted: Callable[[str], set[tuple[str, str, int]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
