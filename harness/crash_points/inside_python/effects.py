@@ -447,13 +447,17 @@ class Effects:
 
     def _called_by_a_listener(self, frame: FrameType | None) -> tuple[str, str] | None:
         """What of the user's Spark has called to tell of a batch, for which no batch waits: its name, and where it is.
-        One that does nothing but count has no effect."""
-        outermost = None
+        Be it by pyspark, or by a listener of the JVM's that they have made of an object of theirs. One that does
+        nothing but count has no effect."""
+        outermost = called = None
         while frame is not None:
             if self._is_theirs(frame):
-                outermost = frame
-            elif outermost is not None and frame.f_code.co_name in _TOLD_LATER and module_of(frame) == _LISTENERS:
-                return function_of(outermost), first_line_of(module_of(outermost), outermost.f_code)
+                outermost = called = frame
+            elif outermost is not None:
+                told = frame.f_code.co_name in _TOLD_LATER and module_of(frame) == _LISTENERS
+                if told or (called is outermost and module_of(frame).partition(".")[0] == _JVM):
+                    return function_of(outermost), first_line_of(module_of(outermost), outermost.f_code)
+                called = frame
             frame = frame.f_back
         return None
 

@@ -1407,6 +1407,19 @@ def test_what_a_timer_of_the_process_is_to_call_once_the_users_code_is_left_is_a
         signal.signal(signal.SIGALRM, before)
 
 
+def test_what_the_jvm_calls_of_the_users_by_itself_is_one_of_these_where_it_has_effects(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+) -> None:
+    """As an object of theirs that they have given to `addSparkListener`."""
+    calls = "exec('def call(work): work()', module := {'__name__': 'py4j.java_gateway'})"
+    tells = "def onJobEnd(): open('run/done', 'w').close()"
+    named = {("thread", "effects_of_theirs.work.<locals>.onJobEnd", 1)}
+    assert noted(f"{calls}\n{tells}\nmodule['call'](onJobEnd)") == named
+    through = "exec('def through(work): work()', pyspark := {'__name__': 'pyspark.sql.utils'})"
+    body = f"{calls}\n{through}\n{tells}\nfrom functools import partial\n"
+    assert noted(f"{body}module['call'](partial(pyspark['through'], onJobEnd))") == set()
+
+
 @pytest.mark.parametrize(
     ("told", "does", "named"),
     [
