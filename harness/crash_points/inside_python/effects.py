@@ -316,11 +316,8 @@ class Effects:
                 frame = frame.f_back
             self._find_unplaced()
             named = [target for target in targets(arguments) if target]
-            if kind == "file" and named and (thread := self._begun_here()) is not None:
-                self._acted.add(thread)
-            if named and (called := self._called_by_a_listener(frame)):
-                with self._lock:
-                    self._seen["thread", *called] += 1
+            if named and self._user_place(frame) is not None:
+                self._note_later(kind, frame)
             if event == "open" and not named:
                 self._note_read(arguments[0], frame)
             if event == "open" and len(named) > 1:
@@ -444,6 +441,14 @@ class Effects:
             frame = frame.f_back
         here = self._begun_here()
         return None if here is None else self._begun.get(here)
+
+    def _note_later(self, kind: str, frame: FrameType | None) -> None:
+        """That something is done for the user's code where nobody may wait for it, be it in the run's folders."""
+        if kind == "file" and (thread := self._begun_here()) is not None:
+            self._acted.add(thread)
+        if (called := self._called_by_a_listener(frame)) is not None:
+            with self._lock:
+                self._seen["thread", *called] += 1
 
     def _called_by_a_listener(self, frame: FrameType | None) -> tuple[str, str] | None:
         """What of the user's Spark has called to tell of a batch, for which no batch waits: its name, and where it is.

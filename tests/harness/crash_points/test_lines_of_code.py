@@ -1421,18 +1421,30 @@ def test_what_the_jvm_calls_of_the_users_by_itself_is_one_of_these_where_it_has_
 
 
 @pytest.mark.parametrize(
-    ("told", "does", "named"),
+    ("told", "does_then", "named"),
     [
-        ("onQueryProgress", "open('run/done', 'w').close()", {("thread", "effects_of_theirs.work.<locals>.tell", 1)}),
+        ("onQueryProgress", "open('run/done', 'w').close()", {("thread", "effects_of_theirs.work", 1)}),
         ("onQueryProgress", "import logging; len('x')", set()),
         ("onQueryStarted", "open('run/done', 'w').close()", set()),
     ],
 )
 def test_what_is_done_once_spark_has_told_of_a_batch_is_an_effect_since_no_batch_waits_for_it(
-    noted: Callable[[str], set[tuple[str, str, int]]], told: str, does: str, named: set[tuple[str, str, int]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, does_then: str, named: set[tuple[str, str, int]]
 ) -> None:
-    listener = f"exec('def {told}(work): work()', module := {{'__name__': 'pyspark.sql.streaming.listener'}})"
-    assert noted(f"{listener}\ndef tell(): {does}\nmodule[{told!r}](tell)") == named
+    """In a thread of Spark's, which tells the harness of its lines for the first time."""
+    for name in ("code", "run"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    listener = ModuleType("pyspark.sql.streaming.listener")
+    exec(f"def {told}(work): work()", listener.__dict__)
+    work = does(tmp_path / "code", does_then)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    with listening(monkeypatch, tmp_path, watching) as said, followed():
+        calls = threading.Thread(target=getattr(listener, told), args=(work,))
+        calls.start()
+        calls.join(30)
+    assert said.keys
+    assert said.effects == named
 
 
 @pytest.mark.parametrize("kind", ["w", "wb", "gzip"])
