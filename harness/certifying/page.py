@@ -24,6 +24,7 @@ from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, tried_said
 from .errors_left import errors_said
 from .plan import How, Victim
+from .seen_outside import AT_THE_END
 
 if TYPE_CHECKING:
     from ..judging.statistics import Bound, KillSample
@@ -177,10 +178,17 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
                 f"nobody had waited for it when what Spark calls had returned, {counted(one.times, 'time')}. Wait for "
                 f'it before that, or accept it: Query(..., accepts=("{one.name}",))'
             )
+        elif one.place == AT_THE_END and not one.accepted:
+            yield (
+                f"Cut by no crash, and looked at by no run: what is done to {one.target} as the query's process ends, "
+                f"{counted(one.times, 'time')}, after the sink was read: a death takes it away. Do it within the batch "
+                f'(close or flush the file there), or accept it: Query(..., accepts=("{one.name}",))'
+            )
         elif one.kind == "exit" and not one.accepted:
             yield (
                 f"Cut by no crash, and looked at by no run: what {one.target} does when the process exits. It was left "
-                f"to that in {one.place}, {counted(one.times, 'time')}. Do it within the batch, or accept it: "
+                f"to that in {one.place}, or to when nothing refers to its object any more, "
+                f"{counted(one.times, 'time')}. Do it within the batch, or accept it: "
                 f'Query(..., accepts=("{one.name}",))'
             )
         elif one.accepted:

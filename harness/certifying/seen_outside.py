@@ -13,17 +13,27 @@ from typing import Final
 import msgspec
 
 from ..contracts.query import EFFECTS, Query
-from ..crash_points.files.operations import OperationKind
+from ..core.addresses import Point
+from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
 from ..crash_points.inside_python.watching import outside
+from ..recording.records import Ended
 from .attempts import Attempt
 from .conclusion import Uncut
+from .file_points import deed_of
 
 _SHARED: Final = frozenset({"file", "connection"})
 IN_SPARK: Final = "Spark's JVM"
 """Where it is done, in place of a line of the user's code."""
+AT_THE_END: Final = "the end of the query's process"
+"""The same."""
+_SINK: Final = "sink/"
+"""Begins the paths of what a query writes."""
+_DRAWN: Final = "*"
+"""In a path, in place of what was drawn at random."""
+_REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
 A_LINK: Final = "a link in the run's folders"
 """The same."""
 
@@ -65,7 +75,25 @@ def shared_of(attempt: Attempt) -> list[str]:
 
 
 def _effects_of(attempt: Attempt) -> Iterator[OutsideEffect]:
-    return (effect for noted in attempt.noted for effect in noted.effects)
+    yield from (effect for noted in attempt.noted for effect in noted.effects)
+    yield from _done_at_the_end(attempt)
+
+
+def _done_at_the_end(attempt: Attempt) -> Iterator[OutsideEffect]:
+    """What a process has still done in the sink's folder when the attempt had come to its end, and the sink had been
+    read: a file whose last rows were in memory alone, or whatever a library keeps for the exit. But for what SQLite
+    does when it is closed, which it would do after a crash as well, and for drafts that are taken away."""
+    ended = next((place for place, one in enumerate(attempt.records) if isinstance(one.record, Ended)), None)
+    if ended is None:
+        return
+    done = [(one, deed_of(one.address.key).partition(" ")) for one in attempt.passed if one.address.point is Point.FILE]
+    of_databases = {database_beside(path) for _, (_, _, paths) in done for path in paths.split(" > ")}
+    for one, (kind, _, paths) in done:
+        path = paths.rpartition(" > ")[2]
+        of_sqlite = path in of_databases or path.endswith(BESIDE_SQLITE)
+        a_draft_goes = kind in _REMOVES and _DRAWN in path
+        if one.records > ended and path.startswith(_SINK) and not of_sqlite and not a_draft_goes:
+            yield OutsideEffect("exit", path[:LONGEST], AT_THE_END)
 
 
 def of_any_run(noted: Noted, label: str) -> Noted:

@@ -84,8 +84,6 @@ OF_NAMES = frozenset(
     }
 )
 """What changes which names a folder has."""
-NO_POINTS = frozenset({*LOOKS, OperationKind.TIMES})
-"""What is no crash point."""
 KERNEL: Final = 0
 """The thread of the kernel itself, which writes down what was stored in a shared map of memory, page by page: no death
 of a process leaves some of these pages and not the others."""
@@ -114,7 +112,7 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     @property
     def is_point(self) -> bool:
         """Whether it is a crash point."""
-        return self.kind not in NO_POINTS and self.thread != KERNEL
+        return self.kind not in LOOKS and self.thread != KERNEL
 
 
 ROLLBACK_JOURNAL: Final = "-journal"

@@ -573,8 +573,11 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             accessed, changed = times or (now, now)
             kept = before.st_atime_ns, before.st_mtime_ns
             ns = kept[0] if accessed is None else accessed, kept[1] if changed is None else changed
+            is_told = not stat.S_ISLNK(before.st_mode)
+            if is_told:
+                self._permit(OperationKind.TIMES, self._named(path, fh))
             os.utime(about, ns=ns, follow_symlinks=isinstance(about, int))
-            if not stat.S_ISLNK(before.st_mode):
+            if is_told:
                 told = "" if accessed is None else str(accessed)
                 self._change(OperationKind.TIMES, self._named(path, fh), other=told, offset=ns[1], file=before.st_ino)
             return 0

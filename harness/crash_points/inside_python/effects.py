@@ -18,11 +18,11 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, finalize
 
 import msgspec
 
@@ -31,18 +31,23 @@ from .attached import ATTACHED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
 from .handed_over import (
     AT_EXIT,
+    FINALIZED,
     FOR_ITSELF,
+    IMPORTS,
     LOGS,
     STARTED,
     SUBMITTED,
+    AnyThread,
     HandedOver,
     name_of_any,
     tell_of_handing_over,
 )
-from .jvm_calls import done_in_the_jvm
+from .imports import leave_imports_alone
+from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
-from .names import is_drawn, module_of, place_of, shortened
+from .names import first_line_of, function_of, is_drawn, module_of, module_of_code, place_of, shortened
 from .open_things import OPEN, OpenThings
+from .outliving import outliving
 from .standing_in import tell_of
 from .watching import Watching, outside
 from .whose import OURS
@@ -64,6 +69,15 @@ _MOST: Final = 20
 _LONGEST_PATH: Final = 1_000
 NOT_WAITED_FOR: Final = " (not waited for)"
 """Ends the name of a process that is there, or was not waited for, when the user's code has returned."""
+_TIMERS: Final = {
+    signal.ITIMER_REAL: signal.SIGALRM,
+    signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
+    signal.ITIMER_PROF: signal.SIGPROF,
+}
+_LISTENERS: Final = "pyspark.sql.streaming.listener"
+"""The module by which Spark tells the user's code of batches."""
+_TOLD_LATER: Final = frozenset({"onQueryProgress", "onQueryIdle", "onQueryTerminated"})
+"""When it does not wait for what that does."""
 PIPED: Final = "RDD.pipe"
 """A place that is no line of the user's: it is called in tasks, where nothing of theirs has to be."""
 LONGEST: Final = 500
@@ -81,7 +95,7 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """`file`, `connection`, `process`, `thread` or `exit`."""
     target: str
     """A path, `host:port`, a program, or the function that a thread has begun with, or was given, or that is to be
-    called when the process exits."""
+    called when the process exits, or once nobody refers to an object that lives on."""
     place: str
     """The line of the user's code: `sinks.write:17`."""
     times: int = 1
@@ -100,6 +114,9 @@ class Effects:
         self._open = OpenThings()
         self._harness = harness
         self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._imported: list[tuple[str, str, str]] = []
+        """What the import of somebody else's module has opened for the user's code, and the place: it counts where it
+        stays open, since that code may write to it."""
         self._removed: set[str] = set()
         """Files that were there before."""
         self._written_by_others: set[str] = set()
@@ -114,9 +131,13 @@ class Effects:
         the place."""
         self._forgotten: dict[int, str] = {}
         """Of them, those that it has forgotten before it was left: Python itself waits for what has ended by then."""
-        self._handed_over = HandedOver(watching.whose.owns)
-        self._begun: WeakKeyDictionary[threading.Thread, str] = WeakKeyDictionary()
+        self._begun: WeakKeyDictionary[AnyThread, str] = WeakKeyDictionary()
         """Threads that began for the user's code, and its place: what a library does there, it does for that."""
+        self._acted: WeakSet[AnyThread] = WeakSet()
+        """Of them, those that have changed files, in the run's folders or elsewhere."""
+        self._handed_over = HandedOver(watching.whose.owns, self._acted.__contains__)
+        self._finalizers: list[tuple[finalize[..., Any], str, str]] = []
+        """Those that the user's code has made, what they call, and the place."""
         self._places_passed = 0
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
@@ -135,6 +156,7 @@ class Effects:
         tell_of(multiprocessing.util, "spawnv_passfds", _SPAWNED)
         _tell_of_forgetting()
         tell_of_handing_over()
+        tell_of_asking_the_jvm()
         for name in ("mkfifo", "mknod"):
             tell_of(os, name, _MADE)
         tell_of(signal, "pidfd_send_signal", _SIGNALLED)
@@ -170,9 +192,6 @@ class Effects:
             return told
         self.asks_the_jvm = True
         place = "" if callee.f_back is None else place_of(callee.f_back)
-        if self.active and (done := done_in_the_jvm(callee)) is not None:
-            with self._lock:
-                self._seen[*done, place] += 1
         # It may be no more than the name of a thing that is asked to write later.
         for path, signs in told:
             self._in_the_jvm.setdefault(path, (signs, place))
@@ -205,6 +224,7 @@ class Effects:
             self._due = False
             self._look_around(getattr(self._within, "place", ""))
         self._find_unplaced()
+        self._find_imported()
         in_the_jvm, self._in_the_jvm = self._in_the_jvm, {}
         for path, (signs, place) in in_the_jvm.items():
             self.given_back(((path, signs),), place)
@@ -234,10 +254,21 @@ class Effects:
         names = Counter((forgotten | there).values())
         return [OutsideEffect("process", name + NOT_WAITED_FOR, place, times) for name, times in sorted(names.items())]
 
+    def left_to_the_end(self) -> list[OutsideEffect]:
+        """What of the user's is called when its process ends, or once nobody refers to what it is for. Asked when all
+        that Spark wants of that code in a task, or the harness of it in a run, is done: what it does then, a death
+        takes away, and no run has waited for it."""
+        with self._lock:
+            alive = [(name, place) for one, name, place in self._finalizers if one.alive]
+            self._finalizers.clear()
+        times = Counter([*alive, *outliving(self._whose.owns)])
+        return [OutsideEffect("exit", name, place, times[name, place]) for name, place in sorted(times)]
+
     def left_to_threads(self) -> list[OutsideEffect]:
-        """What the user's code has handed over to threads, and has not waited for, where it is a library's. Asked when
-        that code is left."""
+        """What the user's code has handed over to threads, and has not waited for, where it is a library's; and what a
+        timer of the process is to interrupt it by. Asked when that code is left."""
         times = Counter((work.name, work.place) for work in self._handed_over.remaining())
+        times.update(_timed())
         return [OutsideEffect("thread", name, place, times[name, place]) for name, place in sorted(times)]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -247,6 +278,9 @@ class Effects:
                 self._begun[arguments[0]] = begun
             if self.active:
                 self._handed_over.hear(event, arguments, caller)
+            return
+        if event == ASKED:
+            self._note_asked(*arguments, sys._getframe(1))
             return
         if event == CONNECTED:
             if self.active and self._user_place(sys._getframe(1)) is not None:
@@ -259,6 +293,12 @@ class Effects:
             if self.active and caller is not None and self._is_theirs(caller):
                 with self._lock:
                     self._seen["exit", name_of_any(arguments[0]), place_of(caller)] += 1
+            return
+        if event == FINALIZED:
+            caller = sys._getframe(1).f_back
+            if self.active and caller is not None and self._is_theirs(caller):
+                with self._lock:
+                    self._finalizers.append((arguments[0], name_of_any(arguments[2]), place_of(caller)))
             return
         if event == _FORGOTTEN and self._started is not None:
             (number,) = arguments
@@ -276,6 +316,8 @@ class Effects:
                 frame = frame.f_back
             self._find_unplaced()
             named = [target for target in targets(arguments) if target]
+            if named and self._user_place(frame) is not None:
+                self._note_later(kind, frame)
             if event == "open" and not named:
                 self._note_read(arguments[0], frame)
             if event == "open" and len(named) > 1:
@@ -288,6 +330,16 @@ class Effects:
                 self._note("os.remove", kind, old, frame)
         finally:
             self._within.busy = False
+
+    def _note_asked(self, asked: object, *given: Any) -> None:
+        """What Spark's JVM is asked for, be it through a class of pyspark's: Spark itself asks for none of these."""
+        *arguments, _, frame = given
+        if self.active and (done := done_in_the_jvm(asked, tuple(arguments))) is not None:
+            while frame is not None and not self._is_theirs(frame):
+                frame = frame.f_back
+            if frame is not None:
+                with self._lock:
+                    self._seen[*done, place_of(frame)] += 1
 
     def _note(self, event: str, kind: str, target: str, frame: FrameType | None) -> None:
         if kind == "file":
@@ -306,6 +358,9 @@ class Effects:
         if not self._counts(kind, target):
             return
         place = self._user_place(frame, by_a_log=kind == "connection")
+        if place is None and event in _OPENS and (by_import := self._user_place(frame, by_import=True)) is not None:
+            with self._lock:
+                self._imported.append((kind, target, by_import))
         if place is None and event == "open":
             self._written_by_others.add(target)
         if kind == "process" and place is None and _is_piped(frame):
@@ -350,6 +405,13 @@ class Effects:
                     if self._counts("file", target) and not os.path.isdir(target):
                         self._seen["file", target, place] += 1
 
+    def _find_imported(self) -> None:
+        with self._lock:
+            imported, self._imported = self._imported, []
+            for kind, target, place in imported:
+                if self._open.has(kind, target):
+                    self._seen[kind, target, place] += 1
+
     def _counts(self, kind: str, target: str) -> bool:
         if kind == "connection":
             return target != f"{self._harness[0]}:{self._harness[1]}"
@@ -363,21 +425,52 @@ class Effects:
             made = [path for kind, path, _ in self._seen if kind == "file" and path not in self._removed]
         return not outside(made, target)
 
-    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False) -> str | None:
+    def _user_place(self, frame: FrameType | None, *, by_a_log: bool = False, by_import: bool = False) -> str | None:
         """Of the innermost frame of the user's, where nobody else stands between it and the effect; in a thread that
-        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message."""
+        has none, of that by which it began. A log may stand there `by_a_log` alone: what it sends is a message; and
+        Python's import `by_import` alone."""
         while frame is not None:
             if self._is_theirs(frame):
                 return place_of(frame)
             module = module_of(frame)
             top = module.partition(".")[0]
-            if top in _OTHERS and not (by_a_log and top == LOGS) and not module.startswith(_PANDAS_ON_SPARK):
+            stands = (by_a_log and top == LOGS) or module.startswith(_PANDAS_ON_SPARK)
+            stands |= by_import and (top in IMPORTS or module == leave_imports_alone.__module__)
+            if top in _OTHERS and not stands:
                 return None
             frame = frame.f_back
+        here = self._begun_here()
+        return None if here is None else self._begun.get(here)
+
+    def _note_later(self, kind: str, frame: FrameType | None) -> None:
+        """That something is done for the user's code where nobody may wait for it, be it in the run's folders."""
+        if kind == "file" and (thread := self._begun_here()) is not None:
+            self._acted.add(thread)
+        if (called := self._called_by_a_listener(frame)) is not None:
+            with self._lock:
+                self._seen["thread", *called] += 1
+
+    def _called_by_a_listener(self, frame: FrameType | None) -> tuple[str, str] | None:
+        """What of the user's Spark has called to tell of a batch, for which no batch waits: its name, and where it is.
+        Be it by pyspark, or by a listener of the JVM's that they have made of an object of theirs. One that does
+        nothing but count has no effect."""
+        outermost = called = None
+        while frame is not None:
+            if self._is_theirs(frame):
+                outermost = called = frame
+            elif outermost is not None:
+                told = frame.f_code.co_name in _TOLD_LATER and module_of(frame) == _LISTENERS
+                if told or (called is outermost and module_of(frame).partition(".")[0] == _JVM):
+                    return function_of(outermost), first_line_of(module_of(outermost), outermost.f_code)
+                called = frame
+            frame = frame.f_back
+        return None
+
+    def _begun_here(self) -> AnyThread | None:
+        """This thread, where it began for the user's code."""
         here = threading.get_ident()
         # The number of one that is over is given again.
-        began = (place for thread, place in list(self._begun.items()) if thread.ident == here and thread.is_alive())
-        return next(began, None)
+        return next((one for one in list(self._begun) if one.ident == here and one.is_alive()), None)
 
     def _is_theirs(self, frame: FrameType) -> bool:
         """The bodies of their modules are theirs, too: what these open, all that comes after writes to."""
@@ -385,6 +478,15 @@ class Effects:
         if code not in self._known:
             self._known[code] = self._whose.owns(module_of(frame), code.co_filename)
         return self._known[code]
+
+
+def _timed() -> Iterator[tuple[str, str]]:
+    """The handlers of signals for which a timer of this process goes: their names, and where they are."""
+    for timer, number in _TIMERS.items():
+        called = signal.getsignal(number)
+        function = getattr(called, "__func__", called)
+        if isinstance(function, FunctionType) and signal.getitimer(timer)[0] > 0:
+            yield name_of_any(called), first_line_of(module_of_code(function), function.__code__)
 
 
 def _is_piped(frame: FrameType | None) -> bool:
@@ -577,6 +679,7 @@ _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _MKDIR: Final = "os.mkdir"
+_OPENS: Final = frozenset({"open", "sqlite3.connect", "socket.connect"})
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""

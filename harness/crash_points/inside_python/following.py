@@ -18,6 +18,7 @@ from .consuming import Consuming
 from .effects import Effects, OutsideEffect
 from .maps import SharedMaps
 from .names import place_in
+from .outliving import write_out
 from .tracing import Tracer
 from .watching import LINES, Watching, read_watching
 
@@ -53,8 +54,9 @@ class Follower:
         self._announcer = announcer
         self._effects = Effects(watching, announcer.place)
         self._maps = SharedMaps(watching.folders)
+        self._ended = False
         if watching.whole:
-            self._tracer = Tracer(watching, self._hold, self._tell, self._effects)
+            self._tracer = Tracer(watching, self._hold, self._tell, self._effects, self._end)
         else:
             self._tracer = Tracer(watching, announcer.hold, self._tell)
         if watching.whole:
@@ -63,8 +65,11 @@ class Follower:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        with self.noticing(), self._tracer.following():
-            yield
+        self._ended = False
+        with self.noticing():
+            with self._tracer.following():
+                yield
+            self._end()
 
     @contextmanager
     def noticing(self, place: str = "") -> Iterator[None]:
@@ -85,13 +90,18 @@ class Follower:
         consuming = Consuming(self.watching.folders, self._announcer.place, since)
         with consuming.hearing():
             yield lambda files: consuming.read_by_spark(files())
-        for effect in consuming.effects():
-            self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
+        self._note(consuming.effects())
 
     def _hold(self, actor: str, side: Side, key: str, text: str) -> None:
         self._effects.come_by(place_in(key))
         self._maps.write_back(asks_the_jvm=self._effects.asks_the_jvm)
         self._announcer.hold(actor, side, key, text)
+
+    def _end(self) -> None:
+        """All is done that is wanted of the user's code: once in a task, before Spark hears of it, or in a run."""
+        if self.watching.whole and not self._ended:
+            self._ended = True
+            self._note(self._effects.left_to_the_end())
 
     def _tell(self, last: bool = False) -> None:
         effects = self._effects.taken() if self.watching.whole else []
@@ -105,12 +115,15 @@ class Follower:
         if last or (of_the_task() is None and self._tracer.is_left()):
             effects += self._effects.left_behind()
         unannounced = self._tracer.unannounced if last else 0
-        # One at a time: what is said in a line is short.
-        for effect in effects:
-            self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
+        self._note(effects)
         if unannounced:
             self._tracer.unannounced = 0
             self._announcer.note(msgspec.json.encode(Noted((), unannounced)).decode())
+
+    def _note(self, effects: Iterable[OutsideEffect]) -> None:
+        # One at a time: what is said in a line is short.
+        for effect in effects:
+            self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
 
 
 def follower_here(known: Follower | None = None) -> Follower | None:
@@ -161,6 +174,13 @@ def consumed() -> Iterator[Callable[[Callable[[], Iterable[str]]], None]]:
         return
     with follower.consuming() as read_by_spark:
         yield read_by_spark
+
+
+def written_out() -> None:
+    """What a run has kept in the memory of its files is written, where that is to be known. Raises OwnFailure."""
+    watching = read_watching()
+    if watching.whole:
+        write_out(watching.folders)
 
 
 def followed_each(work: Callable[..., Any]) -> Callable[..., Any]:

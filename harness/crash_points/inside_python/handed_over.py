@@ -3,10 +3,13 @@ the thread, by which one would know whose work it does."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import atexit
 import multiprocessing.pool
+import sys
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as pools
@@ -17,17 +20,19 @@ from types import BuiltinFunctionType, CodeType, CoroutineType, FrameType, Funct
 from typing import Any, Final
 
 from .names import builtin_call_of, call_of, called_of, module_of, name_in, place_of
-from .standing_in import tell_of
+from .standing_in import posing_as, tell_of
 from .whose import OURS
 
 SUBMITTED: Final = f"{OURS}.submitted"
 STARTED: Final = f"{OURS}.started"
 AT_EXIT: Final = f"{OURS}.at-exit"
+FINALIZED: Final = f"{OURS}.finalized"
 THREADS_OF_SPARK: Final = "pyspark.util"
 """A module of Spark's that starts threads for the user's code."""
 _ON_THE_WAY: Final = frozenset({"concurrent", "threading", "asyncio"})
 """Packages that start threads for whoever calls them, and give them work."""
-FOR_ITSELF: Final = frozenset({"pyspark", "py4j", "importlib", "_frozen_importlib", OURS})
+IMPORTS: Final = frozenset({"importlib", "_frozen_importlib"})
+FOR_ITSELF: Final = IMPORTS | {"pyspark", "py4j", OURS}
 """What code of these does, or leaves to threads, it does not for the user's."""
 LOGS: Final = "logging"
 """What leaves nothing behind but a log; but a thread that writes one later may be what a sink writes its rows by."""
@@ -48,12 +53,39 @@ class Work:
     """Whether it is of any consequence, as far as it has come."""
 
 
+class BareThread:
+    """One that begins without a `threading.Thread`: the same is to be known of it."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+        self.ident: int | None = None
+        self.native_id: int | None = None
+        self.begun = threading.Event()
+        self._is_over = False
+
+    def is_alive(self) -> bool:
+        return self.ident is not None and not self._is_over
+
+    def begin(self) -> None:
+        """In it."""
+        self.ident, self.native_id = threading.get_ident(), threading.get_native_id()
+        self.begun.set()
+
+    def end(self) -> None:
+        self._is_over = True
+
+
+AnyThread = threading.Thread | BareThread
+
+
 class HandedOver:
     """Of this process, to be told by audit events. `owns` says of the name of a module and of code whether
-    they are the user's: what is the user's is seen in a thread by itself."""
+    they are the user's: what is the user's is seen in a thread by itself. `has_acted`: whether a thread was heard to
+    change files."""
 
-    def __init__(self, owns: Callable[[str, str], bool]) -> None:
+    def __init__(self, owns: Callable[[str, str], bool], has_acted: Callable[[AnyThread], bool]) -> None:
         self._owns = owns
+        self._has_acted = has_acted
         self._works: list[Work] = []
         self._lock = threading.Lock()
 
@@ -72,10 +104,10 @@ class HandedOver:
             self._note(given, frame, lambda: thread.ident is not None and not thread.is_alive(), thread)
 
     def _note(
-        self, given: Any, frame: FrameType | None, is_done: Callable[[], bool], begun: threading.Thread | None = None
+        self, given: Any, frame: FrameType | None, is_done: Callable[[], bool], begun: AnyThread | None = None
     ) -> None:
-        """A thread that a library has `begun` for the user's code counts once it has written: most of those that live
-        on look after connections, whose messages are seen by themselves."""
+        """A thread that a library has `begun` for the user's code counts once it has changed files: most of those that
+        live on look after connections, whose messages are seen by themselves."""
         by_a_library = False
         while frame is not None and not self._is_theirs(module_of(frame), frame.f_code):
             module = module_of(frame)
@@ -87,12 +119,15 @@ class HandedOver:
             return
         name = self._name_of(given)
         if name is not None:
-            counts = partial(_has_written, begun) if by_a_library and begun is not None else lambda: True
+            counts = partial(self._has_changed_files, begun) if by_a_library and begun is not None else lambda: True
             with self._lock:
                 self._works.append(Work(name, place_of(frame), is_done, counts))
 
     def _is_theirs(self, module: str, code: CodeType) -> bool:
         return self._owns(module, code.co_filename)
+
+    def _has_changed_files(self, thread: AnyThread) -> bool:
+        return self._has_acted(thread) or _has_written(thread)
 
     def _name_of(self, given: Any) -> str | None:
         """None of the user's own, and of what leaves nothing behind."""
@@ -155,7 +190,7 @@ def _is_on_the_way(module: str) -> bool:
     return module == THREADS_OF_SPARK or module.partition(".")[0] in _ON_THE_WAY
 
 
-def _has_written(thread: threading.Thread) -> bool:
+def _has_written(thread: AnyThread) -> bool:
     """Whether it has called the system to write to a file, as the kernel counts; what it does not tell is taken for
     so. What is sent over a connection is no such call, but for that of some libraries in C."""
     try:
@@ -169,8 +204,45 @@ def tell_of_handing_over() -> None:
     """Python says nothing of what a pool of threads or a loop is given, or is to be called when the process exits, nor,
     before 3.12, of threads that begin."""
     tell_of(threading.Thread, "start", STARTED)
+    _tell_of_bare_threads()
     tell_of(ThreadPoolExecutor, "submit", SUBMITTED, once_done=True)
     for name in ("apply_async", "map_async"):
         tell_of(multiprocessing.pool.Pool, name, SUBMITTED, once_done=True)
     tell_of(asyncio, "run_coroutine_threadsafe", SUBMITTED, once_done=True)
     tell_of(atexit, "register", AT_EXIT)
+    tell_of(weakref.finalize, "__init__", FINALIZED)
+
+
+def _tell_of_bare_threads() -> None:
+    """Those that `threading` knows nothing of, which it does not have followed either."""
+    meant = _thread.start_new_thread
+    if hasattr(meant, "__wrapped__"):
+        return
+    # What stands in for a function of another module has no names of this one.
+    audit, get_tracer, trace, event, kind, posing = (
+        sys.audit,
+        threading.gettrace,
+        sys.settrace,
+        STARTED,
+        BareThread,
+        posing_as,
+    )
+
+    def start_new_thread(function: Callable[..., object], given: Any = (), *named: Any) -> int:
+        thread = kind(function)
+        audit(event, thread, {})
+
+        def run(*given: Any, **named: Any) -> None:
+            thread.begin()
+            trace(get_tracer())
+            try:
+                function(*given, **named)
+            finally:
+                thread.end()
+
+        number = meant(posing(meant, run), given, *named)
+        # As `threading` does: who looks for it afterwards finds it.
+        thread.begun.wait()
+        return number
+
+    _thread.start_new_thread = _thread.start_new = posing_as(meant, start_new_thread)

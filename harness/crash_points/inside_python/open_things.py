@@ -58,6 +58,14 @@ class OpenThings:
             if peer and port not in self._listening and name not in self.heard_peers:
                 yield "connection", peer
 
+    def has(self, kind: str, target: str) -> bool:
+        """Whether a file is open to be written, or a connection is there to who was called so."""
+        if kind == "file":
+            return any(link == target and is_written(number) for number, link in _links())
+        peers = [self._peer(number) for number, link in _links() if link.startswith(_SOCKET)]
+        # Its name leads to some address.
+        return target.rpartition(":")[2] in {found[1].rpartition(":")[2] for found in peers if found is not None}
+
     def _peer(self, number: int) -> tuple[int, str] | None:
         """The port here, and whom it is connected to; empty for nobody that has a name. None: that is still open."""
         try:

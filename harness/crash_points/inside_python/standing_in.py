@@ -26,12 +26,12 @@ def tell_of(owner: type | ModuleType, name: str, event: str, *, once_done: bool 
         audit(event, found, *given, named)
         return found
 
-    setattr(owner, name, _posing_as(meant, after if once_done else before))
+    setattr(owner, name, posing_as(meant, after if once_done else before))
 
 
-def _posing_as(meant: Any, told: Any) -> Any:
-    """By the names of its code, its file and its module: whose it is goes by these, and so does what a crash point at a
-    call is called, in every process."""
+def posing_as(meant: Any, told: Any) -> Any:
+    """`told`, by the names of the code, the file and the module of `meant`: whose it is goes by these, and so does what
+    a crash point at a call is called, in every process."""
     known = getattr(meant, "__code__", None)
     module = _PUBLIC.get(meant.__module__, meant.__module__)
     called, file = (meant.__qualname__, f"<{module}>") if known is None else (known.co_qualname, known.co_filename)

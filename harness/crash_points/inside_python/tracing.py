@@ -36,6 +36,11 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
 """Whose threads call the user's code."""
+_REPORT, _STATUS = "report_times", "write_int"
+_SAY_THAT_IT_ENDS: Final = frozenset({_REPORT, _STATUS})
+"""Functions of pyspark's by which a Python worker tells Spark that a task has come to its end, or a commit."""
+_COMMITS: Final = "pyspark.sql.worker.python_streaming_sink_runner"
+"""The module of which the other does so."""
 SYNC = os.sync
 FUNCTIONS: Final = 0x1
 """The flag of the code of functions."""
@@ -56,15 +61,21 @@ class Tracer:
     """Of one process. What it has counted lasts from one use to the next."""
 
     def __init__(
-        self, watching: Watching, hold: Hold, left: Callable[[], object], effects: Effects | None = None
+        self,
+        watching: Watching,
+        hold: Hold,
+        left: Callable[[], object],
+        effects: Effects | None = None,
+        ends: Callable[[], object] = lambda: None,
     ) -> None:
-        """`left` is called whenever the user's code is left, for good or until it is asked for more. `effects` are
-        told what other code is called with."""
+        """`left` is called whenever the user's code is left, for good or until it is asked for more, and `ends` when a
+        task has come to its end, and is about to say so. `effects` are told what other code is called with."""
         self._watching = watching
         self._whole = watching.whole
         self._hold = hold
         self._left = left
         self._effects = effects
+        self._ends = ends
         self._armed = {(side, key) for side, key in watching.armed}
         self._rests = {(side, key.partition("/")[2]) for side, key in watching.armed}
         self._with_calls = {_function_in(key) for _, key in watching.armed if CALLS in key}
@@ -106,7 +117,8 @@ class Tracer:
 
     def is_left(self) -> bool:
         """Whether all of the user's code that Spark has called, or the harness, has returned in this thread."""
-        here = sys._getframe()
+        # That of the caller: one that held itself would keep all that the user's code has in its variables.
+        here = sys._getframe(1)
         return self._begun_with(here) is None and not self._is_within(here)
 
     def lasting_threads(self) -> list[str]:
@@ -161,6 +173,8 @@ class Tracer:
         back = frame.f_back
         caller = None if back is None else self._known.get(id(back.f_code))
         if not isinstance(known, _Function):
+            if known.co_name in _SAY_THAT_IT_ENDS and _says_that_it_ends(frame):
+                self._ends()
             return self._call(frame, back, caller) if back is not None and isinstance(caller, _Function) else None
         if not isinstance(caller, _Function):
             self._come(frame)
@@ -287,6 +301,12 @@ def _is_ours(function: object) -> bool:
 
 def _calls_for_itself(module: str) -> bool:
     return module != THREADS_OF_SPARK and module.partition(".")[0] in _CALLERS
+
+
+def _says_that_it_ends(frame: FrameType) -> bool:
+    if frame.f_code.co_name == _REPORT:
+        return module_of(frame).startswith("pyspark.")
+    return frame.f_back is not None and module_of(frame.f_back) == _COMMITS
 
 
 def _imports(frame: FrameType | None) -> bool:

@@ -9,10 +9,11 @@ import pytest
 
 from certified import unsealed
 from profiles import FIVE, attempt_of
-from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     A_LINK,
+    AT_THE_END,
     IN_SPARK,
     is_of_spark_itself,
     linked_elsewhere,
@@ -22,8 +23,10 @@ from streamproof.harness.certifying.seen_outside import (
     written_elsewhere,
 )
 from streamproof.harness.contracts.query import Query, Store
+from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
+from streamproof.harness.recording.records import Ended
 
 LOG = OutsideEffect("file", "/var/log/x", "sinks.write:17")
 
@@ -44,6 +47,28 @@ def test_an_effect_is_said_once_as_often_as_one_attempt_has_it() -> None:
 
 def replace_times(effect: OutsideEffect, times: int) -> OutsideEffect:
     return OutsideEffect(effect.kind, effect.target, effect.place, times)
+
+
+def test_what_is_done_in_the_sink_as_the_process_ends_is_an_effect_since_nobody_has_looked_at_it() -> None:
+    """As what was in the memory of a file that nobody has closed; SQLite tidies up, and drafts go."""
+    attempt = attempt_of(FIVE)
+    ended = 1 + next(place for place, one in enumerate(attempt.records) if isinstance(one.record, Ended))
+    for records, said in (
+        (ended - 1, "write sink/rows"),
+        (ended, "write sink/rows"),
+        (ended, "rename sink/draft > sink/last rows"),
+        (ended, "create sink/counts.db-wal"),
+        (ended, "write sink/counts.db"),
+        (ended, "rmdir sink/tmp*"),
+        (ended, "write checkpoint/x"),
+    ):
+        address = Address(DRIVER, 1, Point.FILE, f"4/{said}#1", Side.AFTER)
+        attempt.passed.append(Passed(address, 9, records, None))
+    found = uncut_of(query(accepts=["exit sink/last*"]), [attempt])
+    assert [(one.name, one.place, one.times, one.accepted) for one in found] == [
+        ("exit sink/last rows", AT_THE_END, 1, True),
+        ("exit sink/rows", AT_THE_END, 1, False),
+    ]
 
 
 def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside(tmp_path: Path) -> None:

@@ -624,6 +624,20 @@ class TestTimes:
         os.utime(path)
         assert path.stat().st_mtime >= before - 1
 
+    def test_that_are_set_are_a_crash_point_since_they_may_be_a_mark(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        """What a library does next, within one call, is the next one."""
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        marker, draft = mounted.mount / "marker", mounted.mount / "draft"
+        marker.touch()
+        draft.touch()
+        os.utime(marker, (5, 5))
+        draft.rename(mounted.mount / "rows")
+        assert controller.heard[-2:] == ["times marker", "rename draft > rows"]
+        assert store.count(store.mark()) == len(controller.heard)
+
     def test_tell_states_apart_for_who_asks_what_a_file_is_and_are_put_back(
         self, mounted: MountedFolder, controller: Controller
     ) -> None:

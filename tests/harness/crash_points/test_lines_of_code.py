@@ -4,12 +4,14 @@ them, and what it does outside."""
 from __future__ import annotations
 
 import asyncio
+import gzip
 import importlib.util
 import json
 import logging
 import multiprocessing.pool
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import struct
@@ -17,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
@@ -47,6 +49,7 @@ from streamproof.harness.crash_points.inside_python.following import (
     followed_each,
     noticed,
     read_noted,
+    written_out,
 )
 from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
@@ -275,6 +278,48 @@ def begins_by_a_library(frame, batch, folder, pool, file):
     library["begin"](threading.Thread(target=file.read_bytes, daemon=True))
 
 
+RENAMES = '''
+import os, threading
+def begin(rows, file):
+    renamed = threading.Event()
+    def work():
+        os.rename(rows, rows + ".done")
+        renamed.set()
+        file.read_bytes()
+    threading.Thread(target=work, daemon=True).start()
+    renamed.wait(30)
+'''
+
+
+def renames_by_a_library(frame, batch, folder, pool, file):
+    open(folder + "/rows", "w").close()
+    exec(RENAMES, library := {"__name__": "theirs"})
+    library["begin"](folder + "/rows", file)
+
+
+def begins_bare(frame, batch, folder, pool, file):
+    _thread.start_new_thread(file.read_bytes, ())
+
+
+def begins_its_own_bare(frame, batch, folder, pool, file):
+    _thread.start_new_thread(store_when_told, (file,))
+
+
+def waits_for_a_bare_one(frame, batch, folder, pool, file):
+    begun = _thread.start_new_thread(store_at_once, (done := threading.Lock(), done.acquire()))
+    done.acquire()
+
+
+def store_at_once(done, _):
+    helper.store(done)
+    done.release()
+
+
+def leaves_a_file_open(frame, batch, folder):
+    rows = open(folder + "/rows", "w")
+    rows.write("1")
+
+
 def submits_by_a_library(frame, batch, folder, pool, file):
     exec("def submit(pool, work): pool.submit(work)", library := {"__name__": "theirs"})
     library["submit"](pool, file.read_bytes)
@@ -326,6 +371,7 @@ async def store_later(folder):
     helper.store(folder)
 
 
+import _thread
 import mmap
 import multiprocessing.pool
 
@@ -824,6 +870,9 @@ class TestLines:
             ("leaves_to_a_loop", {("thread", "asyncio.threads.to_thread")}),
             ("begins", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_by_a_library", set()),
+            ("renames_by_a_library", {("thread", "theirs.begin.<locals>.work")}),
+            ("begins_bare", {("thread", "pathlib.Path.read_bytes")}),
+            ("begins_its_own_bare", {("thread", "their_sink.store_when_told")}),
             ("submits_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_in_sparks_way", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_in_sparks_way", {("thread", "their_sink.store_when_told")}),
@@ -842,12 +891,29 @@ class TestLines:
         # Who reads a pipe waits for somebody who writes to it.
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
+        watching = Watching(whose(sink), whole=True, folders=(str(tmp_path),))
         with ThreadPoolExecutor(1) as pool, running_loop() as pool.loop:  # type: ignore[attr-defined]
-            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            with listening(monkeypatch, tmp_path, watching) as said, followed():
                 as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
             if work != "waits_for_each":
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
+
+    def test_leave_what_the_users_code_has_let_go_as_free_as_where_nobody_follows(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        """A file that nobody has closed is written when nothing refers to it any more."""
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)), followed():
+            as_batch(partial(sink.leaves_a_file_open, folder=str(tmp_path)), 0)
+            assert (tmp_path / "rows").read_text() == "1"
+
+    def test_of_a_thread_that_begins_without_a_name_are_announced_too(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.waits_for_a_bare_one, folder=str(tmp_path), pool=None, file=None), 3)
+        assert "before 3/helper.store:2#1" in said.keys
+        assert said.effects == set()
 
     @pytest.mark.parametrize("writes", [True, False], ids=["to a file", "nowhere"])
     def test_a_thread_that_a_library_begins_is_such_an_effect_once_it_has_written(
@@ -1233,6 +1299,11 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
     assert of_threads == (set() if found is None else {found})
 
 
+def changed_since_the_run_began(file: str | Path) -> None:
+    """By what the run goes by, however long it took to begin: when it was told what to watch."""
+    os.utime(file, ns=(os.stat(os.environ[LINES]).st_mtime_ns,) * 2)
+
+
 def of_a_copy() -> None:
     """A consumer that is in nobody's way."""
     with tempfile.TemporaryDirectory() as folder:
@@ -1279,10 +1350,10 @@ def test_what_a_consumer_reads_where_nobody_holds_it_is_an_effect_whoever_has_wr
     for name in ("left.log", "known.csv", "run/left"):
         (tmp_path / name).touch()
     os.utime(tmp_path / "known.csv", (0, 0))
-    os.utime(tmp_path / "left.log", (time.time() + 9,) * 2)
     monkeypatch.chdir(tmp_path)
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
     with listening(monkeypatch, tmp_path, watching) as said:
+        changed_since_the_run_began("left.log")
         with consumed():
             read()
         Path("left.log").read_text()
@@ -1304,14 +1375,158 @@ def test_what_spark_reads_for_a_consumer_where_nobody_holds_it_is_an_effect(
     for name in ("left over.log", "known.csv", "run/left"):
         (tmp_path / name).touch()
     os.utime(tmp_path / "known.csv", (0, 0))
-    os.utime(tmp_path / "left over.log", (time.time() + 9,) * 2)
     watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
-    with listening(monkeypatch, tmp_path, watching) as said, consumed() as read_by_spark:
-        read_by_spark(lambda: [one.format(here=tmp_path) for one in files])
+    with listening(monkeypatch, tmp_path, watching) as said:
+        changed_since_the_run_began(tmp_path / "left over.log")
+        with consumed() as read_by_spark:
+            read_by_spark(lambda: [one.format(here=tmp_path) for one in files])
     assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
     monkeypatch.delenv(LINES)
     with consumed() as read_by_spark:
         read_by_spark(lambda: pytest.fail("nobody wants to know"))
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("signal.setitimer(signal.ITIMER_REAL, 60)", {("thread", "effects_of_theirs.work.<locals>.flush", 1)}),
+        ("signal.alarm(60)", {("thread", "effects_of_theirs.work.<locals>.flush", 1)}),
+        ("signal.alarm(60)\nsignal.alarm(0)", set()),
+        ("signal.alarm(60)\nsignal.signal(signal.SIGALRM, signal.SIG_DFL)", set()),
+    ],
+)
+def test_what_a_timer_of_the_process_is_to_call_once_the_users_code_is_left_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, named: set[tuple[str, str, int]]
+) -> None:
+    """It interrupts whatever is executed then, be it for the next batch."""
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        assert noted(f"def flush(*_): pass\nsignal.signal(signal.SIGALRM, flush)\n{body}") == named
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_the_jvm_calls_of_the_users_by_itself_is_one_of_these_where_it_has_effects(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+) -> None:
+    """As an object of theirs that they have given to `addSparkListener`."""
+    calls = "exec('def call(work): work()', module := {'__name__': 'py4j.java_gateway'})"
+    tells = "def onJobEnd(): open('run/done', 'w').close()"
+    named = {("thread", "effects_of_theirs.work.<locals>.onJobEnd", 1)}
+    assert noted(f"{calls}\n{tells}\nmodule['call'](onJobEnd)") == named
+    through = "exec('def through(work): work()', pyspark := {'__name__': 'pyspark.sql.utils'})"
+    body = f"{calls}\n{through}\n{tells}\nfrom functools import partial\n"
+    assert noted(f"{body}module['call'](partial(pyspark['through'], onJobEnd))") == set()
+
+
+@pytest.mark.parametrize(
+    ("told", "does_then", "named"),
+    [
+        ("onQueryProgress", "open('run/done', 'w').close()", {("thread", "effects_of_theirs.work", 1)}),
+        ("onQueryProgress", "import logging; len('x')", set()),
+        ("onQueryStarted", "open('run/done', 'w').close()", set()),
+    ],
+)
+def test_what_is_done_once_spark_has_told_of_a_batch_is_an_effect_since_no_batch_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, does_then: str, named: set[tuple[str, str, int]]
+) -> None:
+    """In a thread of Spark's, which tells the harness of its lines for the first time."""
+    for name in ("code", "run"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    listener = ModuleType("pyspark.sql.streaming.listener")
+    exec(f"def {told}(work): work()", listener.__dict__)
+    work = does(tmp_path / "code", does_then)
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    with listening(monkeypatch, tmp_path, watching) as said, followed():
+        calls = threading.Thread(target=getattr(listener, told), args=(work,))
+        calls.start()
+        calls.join(30)
+    assert said.keys
+    assert said.effects == named
+
+
+@pytest.mark.parametrize("kind", ["w", "wb", "gzip"])
+def test_what_is_in_the_memory_of_a_file_of_the_runs_is_written_once_it_is_over_where_that_is_to_be_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """So that the file layer tells of it: a death takes it away."""
+    (tmp_path / "run").mkdir()
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    file = tmp_path / "run" / "rows"
+    opened: Any = partial(gzip.open, file, "wb") if kind == "gzip" else partial(file.open, kind)
+    with opened() as rows:
+        rows.write("1" if kind == "w" else b"1")
+        before = file.stat().st_size
+        with listening(monkeypatch, tmp_path, replace(watching, whole=False)):
+            written_out()
+            assert file.stat().st_size == before
+        with listening(monkeypatch, tmp_path, watching):
+            written_out()
+            assert file.stat().st_size > before
+
+
+WITH_AN_END = (
+    "import multiprocessing.util, shutil, weakref\nglobal kept\n"
+    "class Writer:\n    def __del__(self): pass\nclass Plain: pass\ndef flush(*_): pass\n"
+    "def rows():\n    try: yield 1\n    finally: pass\n    yield 2\n"
+)
+OF_WORK = "effects_of_theirs.work.<locals>."
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("kept = Writer()", f"{OF_WORK}Writer.__del__"),
+        (
+            "kept = Plain()\nweakref.finalize(kept, shutil.copyfile, 'x', 'y').atexit = False",
+            "shutil.copyfile",
+        ),
+        ("kept = Plain()\nkept.it = weakref.ref(kept, flush)", f"{OF_WORK}flush"),
+        ("kept = rows()\nnext(kept)", f"{OF_WORK}rows"),
+        ("kept = multiprocessing.util.Finalize(None, flush, exitpriority=1)", f"{OF_WORK}flush"),
+        ("one = Writer()", None),
+        ("one = Plain()\nweakref.finalize(one, flush)", None),
+        ("kept = Plain()\nweakref.finalize(kept, flush).detach()", None),
+        ("kept = rows()\nlist(kept)", None),
+        ("kept = rows()\nnext(kept)\nnext(kept)", None),
+        ("kept = rows()", None),
+        ("kept = Plain()\nkept.it = weakref.ref(kept)", None),
+        ("kept = tempfile.TemporaryDirectory(dir='run')", None),
+    ],
+)
+@pytest.mark.parametrize(
+    ("worker", "says"),
+    [("", ""), ("pyspark.worker", "report_times"), ("pyspark.sql.worker.python_streaming_sink_runner", "write_int")],
+    ids=["a run", "a task", "a commit"],
+)
+def test_what_is_called_once_nobody_refers_to_something_is_an_effect_where_that_lives_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: str, says: str, body: str, named: str | None
+) -> None:
+    """A death takes it away, and in a task Spark has counted the rows by then."""
+    for name in ("code", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "x").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("multiprocessing.util._finalizer_registry", {})
+    runs = ModuleType(worker)
+    exec(
+        f"def {says or 'nothing'}(): pass\ndef main(work):\n    given = work()\n    {says or 'nothing'}()",
+        runs.__dict__,
+    )
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True, folders=(str(tmp_path / "run"),))
+    work = does(tmp_path / "code", f"{WITH_AN_END}{body}")
+    try:
+        with listening(monkeypatch, tmp_path, watching) as said, followed():
+            if not worker:
+                work()
+            else:
+                # Spark has let go of all of it when it has said that the task is over.
+                runs.main(lambda: [work(), work.__globals__.pop("kept", None)])
+        assert {one[:2] for one in said.effects} == (set() if named is None else {("exit", named)})
+    finally:
+        work.__globals__.clear()
 
 
 def test_a_connection_of_a_library_in_c_is_noted(noted: Callable[[str], set[tuple[str, str, int]]]) -> None:
@@ -1350,6 +1565,34 @@ def test_what_a_module_of_theirs_opens_when_it_is_imported_is_an_effect(
         importlib.import_module("opens_at_once").log.close()
     assert said.keys == []
     assert {(kind, target) for kind, target, _ in said.effects} == {("file", str(tmp_path / "log"))}
+
+
+@pytest.mark.parametrize(
+    ("opens", "kinds"),
+    [
+        ("kept = open('x', 'w')", {"file"}),
+        ("kept = sqlite3.connect('x')", {"file"}),
+        ("kept = socket.create_connection(('localhost', {port}))", {"connection"}),
+        ("open('x', 'w').close()", set()),
+        ("socket.create_connection(('localhost', {port})).close()", set()),
+        ("import logging\nkept = logging.FileHandler('x')", set()),
+        ("kept = open('run/x', 'w')", set()),
+    ],
+)
+def test_what_a_module_of_somebody_elses_keeps_open_from_its_import_on_is_an_effect(
+    heard: Callable[[str], Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens: str, kinds: set[str]
+) -> None:
+    """The sink's rows may go there: nothing tells of that."""
+    with socket.create_server(("localhost", 0)) as server:
+        opens = opens.format(port=server.getsockname()[1])
+        (tmp_path / "opens_when_imported.py").write_text(f"import socket, sqlite3\n{opens}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        try:
+            assert {kind for kind, _, _ in heard("import opens_when_imported").effects} == kinds
+        finally:
+            kept = getattr(sys.modules.pop("opens_when_imported"), "kept", None)
+            if kept is not None:
+                kept.close()
 
 
 def test_a_temporary_file_that_stays_is_an_effect_which_every_run_calls_the_same(
@@ -1487,6 +1730,16 @@ def test_a_uri_that_the_jvm_is_handed_leads_to_a_file_too(
         ("JavaClass('java.lang.Thread', client)(None)", ("thread", "java.lang.Thread")),
         ("JavaMember('foreachPartitionAsync', None, 'o7', client)(None)", ("thread", "foreachPartitionAsync")),
         (
+            "JavaClass('org.apache.spark.rdd.PipedRDD', client)(None, 'cat')",
+            ("process", "org.apache.spark.rdd.PipedRDD"),
+        ),
+        ("JavaMember('pipe', None, 'o7', client)('cat')", ("process", "pipe")),
+        (
+            "getattr(JavaClass('scala.sys.process.Process$', client), 'MODULE$')",
+            ("process", "scala.sys.process.Process"),
+        ),
+        ("asked(client)", ("process", "java.lang.ProcessBuilder")),
+        (
             "JavaMember('newFixedThreadPool', None, 'z:java.util.concurrent.Executors', client)(1)",
             ("thread", "java.util.concurrent.Executors.newFixedThreadPool"),
         ),
@@ -1521,7 +1774,14 @@ def test_programs_threads_and_connections_that_the_jvm_is_asked_for_are_effects(
 ) -> None:
     client = SimpleNamespace(gateway_property=SimpleNamespace(pool=None), converters=None, send_command=lambda *_: "yv")
     monkeypatch.setitem(sys.modules, "the_jvms", cast(Any, SimpleNamespace(client=client)))
-    body = f"from py4j.java_gateway import JavaClass, JavaMember\nfrom the_jvms import client\n{asked}"
+    # As `pyspark.ml.wrapper` asks for whoever calls it.
+    wrapper = ModuleType("pyspark.made_up")
+    asks = "def asked(client):\n    return JavaClass('java.lang.ProcessBuilder', client)()"
+    wraps = f"from py4j.java_gateway import JavaClass\n{asks}"
+    exec(wraps, wrapper.__dict__)
+    monkeypatch.setitem(sys.modules, "pyspark.made_up", wrapper)
+    names = "from py4j.java_gateway import JavaClass, JavaMember\nfrom the_jvms import client\n"
+    body = f"{names}from pyspark.made_up import asked\n{asked}"
     assert noted(body) == (set() if named is None else {(*named, 1)})
 
 

@@ -30,7 +30,7 @@ from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, Streampr
 from ....core.events import Event
 from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
-from ....crash_points.inside_python.following import consumed, followed, noticed
+from ....crash_points.inside_python.following import consumed, followed, noticed, written_out
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
 from ....judging.outputs import row_number
@@ -231,6 +231,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
             stream = _started(query, output, run, execution.take)
             _await_end(query, stream)
         execution.end(spark, stream)
+        written_out()
     except StreamproofError:
         raise
     except Exception as error:
