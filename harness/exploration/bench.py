@@ -431,6 +431,15 @@ class Bench:
             return None
         return Outcome(Status.UNKNOWN, _struck(history), reason=BEYOND, cut=True)
 
+    def may_be_left_after(self, before: History) -> bool:
+        """Whether a run that goes on from a part of this one, and is beyond the claims by its next crash, has no more
+        to show than this. What shows here before that crash shows with it, too; and where this is beyond the claims
+        since somebody never got in sync, the other is judged for longer: until the crash that it is beyond them by."""
+        outcome = self.outcome(before)
+        if outcome.status is Status.VIOLATED or outcome.essential:
+            return False
+        return outcome.reason != BEYOND or self.outcome_beyond(before) is not None
+
     @cached_property
     def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:
         """The addresses of the run without failures, those together that leave the same world behind."""

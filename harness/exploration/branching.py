@@ -58,6 +58,14 @@ class TracedRun:
     history: History
 
 
+@dataclass(frozen=True)
+class BranchedRun:
+    """What came of a run that branched off."""
+
+    history: History | None
+    """None: it was left on the way."""
+
+
 class Trunk:
     """One world of one seed in which many schedules are tried. Close it."""
 
@@ -99,10 +107,21 @@ class Trunk:
         UsersCodeFailed when the user's code does."""
         return self._to_the_end(schedule) if self._begin_under(schedule, self.calm, watching=True) else None
 
-    def end_of(self, schedule: Schedule, before: TracedRun) -> History | None:
-        """What the run leaves behind under a schedule that begins with that of a run before. None where the others may
+    def end_of(
+        self, schedule: Schedule, before: TracedRun, may_be_left: Callable[[History], bool] | None = None
+    ) -> BranchedRun | None:
+        """The run under a schedule that begins with that of a run before. It is left where the first of the other
+        faults has struck, if it may be: who says so is given what is left behind by then. None where the others may
         have struck before that run was captured, or nobody knows. Raises UsersCodeFailed when the user's code does."""
-        return self._ended() if self._begin_under(schedule, before, watching=False) else None
+        if not self._begin_under(schedule, before, watching=False):
+            return None
+        triggers = [fault.trigger for fault in schedule[len(before.schedule) :]]
+        moments = [trigger for trigger in triggers if isinstance(trigger, Moment)]
+        if may_be_left is not None and moments and len(moments) == len(triggers):
+            self._world.run_to(min(_step_of(before, moment) for moment in moments))
+            if may_be_left(self._recorder.history()):
+                return BranchedRun(None)
+        return BranchedRun(self._ended())
 
     def _begin_under(self, schedule: Schedule, before: TracedRun, *, watching: bool) -> bool:
         """Go to where all that came is what comes under a schedule, too, and wait for its faults; unless there is no

@@ -172,6 +172,8 @@ class _Shrinker:
         """What is kept has shown in a whole run."""
         bench = runs.bench
         history, branched = runs.run(schedule)
+        if history is None:
+            return False
         if not branched:
             return self._wanted(bench, schedule, history)
         if not self._shown_by(bench, history):

@@ -1,11 +1,13 @@
 """The runs of many schedules, one after the other, in one world, as whoever makes a schedule small tries them.
 
 Most differ in one fault, and in when it strikes. So once there have been some, they branch off from the run without
-failures, or from the run under all faults but the last ones: from where the first of the others strikes.
+failures, or from the run under all faults but the last ones: from where the first of the others strikes. What goes
+beyond the claims from there on shows nothing, and is left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ..core.addresses import Moment
@@ -23,7 +25,8 @@ _BUILT_AT: Final = 6
 class TrialRun(NamedTuple):
     """What came of a schedule."""
 
-    history: History
+    history: History | None
+    """None: it goes beyond the claims from where a fault struck, and shows nothing before."""
     branched: bool
     """Whether it was not run from its beginning."""
 
@@ -38,6 +41,7 @@ class TrialRuns:
         self._grown: Trunk | None = None
         self._before: TracedRun | None = None
         """The run that was asked for last."""
+        self._may_be_left: dict[Schedule, bool] = {}
 
     def close(self) -> None:
         if self._grown is not None:
@@ -50,9 +54,9 @@ class TrialRuns:
         if trunk is not None:
             for before in (self._before, trunk.calm):
                 if before is not None and before.schedule == schedule[: len(before.schedule)]:
-                    history = trunk.end_of(schedule, before)
-                    if history is not None:
-                        return TrialRun(history, branched=True)
+                    found = trunk.end_of(schedule, before, self._may_be_left_after(before))
+                    if found is not None:
+                        return TrialRun(found.history, branched=True)
         return TrialRun(self.bench.run(schedule, self._seed), branched=False)
 
     def reached_after(self, schedule: Schedule) -> tuple[Reached, ...]:
@@ -71,6 +75,17 @@ class TrialRuns:
         """From now on no run branches off from another."""
         self.close()
         self.bench.only_whole_runs(why)
+
+    def _may_be_left_after(self, before: TracedRun) -> Callable[[History], bool] | None:
+        """Whether a run that goes on from one may be left where it is beyond the claims; None: never."""
+        if not self.bench.is_limited:
+            return None
+        if before.schedule not in self._may_be_left:
+            self._may_be_left[before.schedule] = self.bench.may_be_left_after(before.history)
+        return self._is_beyond if self._may_be_left[before.schedule] else None
+
+    def _is_beyond(self, so_far: History) -> bool:
+        return self.bench.outcome_beyond(so_far) is not None
 
     def _trunk(self) -> Trunk | None:
         self._asked += 1

@@ -15,22 +15,29 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import at_least_once, at_most_once, exactly_once, precise_recovery
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Schedule
-from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind
-from streamproof.harness.exploration.branching import Trunk
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.bench import BEYOND, Bench, Outcome, Trial, ViolationKind
+from streamproof.harness.exploration.branching import BranchedRun, Trunk
 from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.plans import fault_at
 from streamproof.harness.exploration.shrinking import shrink
 from streamproof.harness.exploration.trial_runs import TrialRuns
-from streamproof.harness.recording.history import History
 
 REGISTRY = Registry()
 CASE = "passive-replication/trace-numbered"
+LIMITED = "active-replication/trace-numbered"
 MANY = 8
 
 
 @pytest.fixture
 def bench() -> Bench:
     return Bench(scenario_of(CASE), REGISTRY, seed=5)
+
+
+@pytest.fixture
+def limited() -> Bench:
+    """Of a scheme that claims to survive crashes as long as each slice keeps a replica in sync."""
+    return Bench(scenario_of(LIMITED), REGISTRY, seed=5)
 
 
 @pytest.fixture
@@ -45,6 +52,7 @@ def runs(bench: Bench) -> Iterator[TrialRuns]:
 def as_whole(runs: TrialRuns, schedule: Schedule) -> bool:
     """Whether the run branched off. What came of it is what comes of it from the beginning."""
     run = runs.run(schedule)
+    assert run.history is not None
     assert run.history.digest() == runs.bench.run(schedule, 5).digest(), "; ".join(map(str, schedule))
     return run.branched
 
@@ -96,6 +104,27 @@ def test_a_fault_that_never_comes_is_missed_on_a_branch_too(runs: TrialRuns) -> 
     assert as_whole(runs, (first, second, crash("trace-1").after(events(10_000))))
 
 
+def test_what_goes_beyond_the_claims_is_left_and_shows_nothing(limited: Bench) -> None:
+    calm = limited.calm_classes
+    with closing(TrialRuns(limited, 5)) as runs:
+        found = [runs.run((fault_at(one[0]),)) for one in calm[:: len(calm) // 40]]
+        for (one, *_), run in zip(calm[:: len(calm) // 40], found, strict=True):
+            outcome = limited.outcome(limited.run((fault_at(one),), 5))
+            if run.branched:
+                assert (run.history is None) == (outcome.reason == BEYOND), one.address
+        assert {run.history is None for run in found} == {True, False}
+
+
+def test_what_violates_a_claim_before_it_goes_beyond_is_not_left(
+    limited: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    violated = Outcome(Status.VIOLATED, (), ViolationKind("precise-recovery", "lost-input"))
+    monkeypatch.setattr(Bench, "outcome", lambda bench, history: violated)
+    calm = limited.calm_classes
+    with closing(TrialRuns(limited, 5)) as runs:
+        assert all(runs.run((fault_at(one[0]),)).history is not None for one in calm[:: len(calm) // 20])
+
+
 def test_what_shows_on_a_branch_alone_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """No branch is believed that a whole run does not bear out."""
     origin = "mutant:passive-replication-without-source-log@trace.passive-replication"
@@ -108,9 +137,9 @@ def test_what_shows_on_a_branch_alone_is_not_kept(monkeypatch: pytest.MonkeyPatc
     violating = bench.run(schedule, 7)
     branched: list[Schedule] = []
 
-    def end_of(trunk: Trunk, schedule: Schedule, before: object) -> History:
+    def end_of(trunk: Trunk, schedule: Schedule, before: object, may_be_left: object) -> BranchedRun:
         branched.append(schedule)
-        return violating
+        return BranchedRun(violating)
 
     monkeypatch.setattr(Trunk, "end_of", end_of)
     small_one = shrink(bench, Trial(schedule, 7), kind)
