@@ -29,7 +29,7 @@ from ..recording.history import FaultMissed, FaultStruck, History, Remembered
 from ..recording.recorder import MemoryRecorder
 from ..recording.records import Delivered, Taken
 from ..running.determinism import EVENTS
-from ..running.judgement import goes_beyond, judge_claims
+from ..running.judgement import goes_beyond, judge_claims, violation_of
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
@@ -229,7 +229,10 @@ class Bench:
 
     def with_input(self, events: int, batch: int) -> Bench:
         """The same bench for another amount of input."""
-        return Bench(resized(self.scenario, events, batch), self.registry, seed=self.seed, options=self.cluster.options)
+        scenario = resized(self.scenario, events, batch)
+        bench = Bench(scenario, self.registry, seed=self.seed, options=self.cluster.options)
+        bench.whole_runs = self.whole_runs
+        return bench
 
     def run(self, schedule: Schedule, seed: int) -> History:
         """Raises UsersCodeFailed when the user's code does."""
@@ -382,12 +385,27 @@ class Bench:
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
+        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles))
+
+    def violates(self, history: History, kind: ViolationKind) -> bool:
+        """Whether a run violates a claim in this way, and none of those before. Nothing else of it is judged."""
+        case = self._case(history)
+        names = [str(claim) for claim in self.claims]
+        place = names.index(kind.guarantee) if kind.guarantee in names else len(names)
+
+        def found(claims: Sequence[Guarantee]) -> ViolationKind | None:
+            verdicts = (violation_of(self.subject, case, claim, self.registry.oracles) for claim in claims)
+            return kind_of([verdict for verdict in verdicts if verdict is not None])
+
+        # Whether they hold is asked of the others only where that matters.
+        return found(self.claims[place : place + 1]) == kind and found(self.claims[:place]) is None
+
+    def _case(self, history: History) -> Case:
         subject = self.subject
         costed = self.scenario.costs is not None
         anew = partial(subject.collate_anew, history)
         collation = subject.collate(history)
-        case = Case(history, collation, subject.checkpoint_every, virtual_time=True, costed=costed, anew=anew)
-        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
+        return Case(history, collation, subject.checkpoint_every, virtual_time=True, costed=costed, anew=anew)
 
     @cached_property
     def rests_on(self) -> frozenset[Activity]:
@@ -413,6 +431,15 @@ class Bench:
             return None
         return Outcome(Status.UNKNOWN, _struck(history), reason=BEYOND, cut=True)
 
+    def may_be_left_after(self, before: History) -> bool:
+        """Whether a run that goes on from a part of this one, and is beyond the claims by its next crash, has no more
+        to show than this. What shows here before that crash shows with it, too; and where this is beyond the claims
+        since somebody never got in sync, the other is judged for longer: until the crash that it is beyond them by."""
+        outcome = self.outcome(before)
+        if outcome.status is Status.VIOLATED or outcome.essential:
+            return False
+        return outcome.reason != BEYOND or self.outcome_beyond(before) is not None
+
     @cached_property
     def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:
         """The addresses of the run without failures, those together that leave the same world behind."""
@@ -424,7 +451,7 @@ class Bench:
         Raises UsersCodeFailed when the user's code does.
         """
         if self._trunk is None and not self.whole_runs:
-            self._trunk = self._grown(self.seed)
+            self._trunk = self.grown(self.seed)
             if self._trunk is not None:
                 self._check_against_whole_runs(self._trunk)
         return self._trunk
@@ -434,13 +461,16 @@ class Bench:
         if self.trunk() is None:
             return None
         try:
-            return self._grown(seed)
+            return self.grown(seed)
         except UsersCodeFailed:
             # Any schedule under which it fails as well says so.
             return None
 
-    def _grown(self, seed: int) -> Trunk | None:
-        """None where it cannot be put back, nor any other from then on."""
+    def grown(self, seed: int) -> Trunk | None:
+        """The run without failures in a world, for who closes it. None where it cannot be put back, nor any other from
+        then on. Raises UsersCodeFailed when the user's code does."""
+        if self.whole_runs:
+            return None
         run = Run("explored", self.scenario, seed, MemoryRecorder(), self.registry.faults, None)
         steps = self.calm[-1].step if self.calm else 0
         try:

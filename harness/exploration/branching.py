@@ -53,7 +53,17 @@ class TracedRun:
     """The first of them is before the last of its faults struck, or at the beginning."""
     reached: tuple[Reached, ...]
     """Addresses at which an actor can be struck, once all its faults have struck."""
+    passed: tuple[Reached, ...]
+    """All of them, each as often as it was, from the beginning."""
     history: History
+
+
+@dataclass(frozen=True)
+class BranchedRun:
+    """What came of a run that branched off."""
+
+    history: History | None
+    """None: it was left on the way."""
 
 
 class Trunk:
@@ -76,7 +86,6 @@ class Trunk:
             self._world.start()
             self.calm = self._to_the_end(())
             """The run without failures."""
-            self._passed = self._controller.passed
         except BaseException:
             self.close()
             raise
@@ -92,6 +101,41 @@ class Trunk:
         """
         self._go_to(before, fault, where)
         return self._to_the_end((*before.schedule, fault))
+
+    def traced(self, schedule: Schedule) -> TracedRun | None:
+        """The run under a schedule, watched to its end. None where it is not known when its faults strike. Raises
+        UsersCodeFailed when the user's code does."""
+        return self._to_the_end(schedule) if self._begin_under(schedule, self.calm, watching=True) else None
+
+    def end_of(
+        self, schedule: Schedule, before: TracedRun, may_be_left: Callable[[History], bool] | None = None
+    ) -> BranchedRun | None:
+        """The run under a schedule that begins with that of a run before. It is left where the first of the other
+        faults has struck, if it may be: who says so is given what is left behind by then. None where the others may
+        have struck before that run was captured, or nobody knows. Raises UsersCodeFailed when the user's code does."""
+        if not self._begin_under(schedule, before, watching=False):
+            return None
+        triggers = [fault.trigger for fault in schedule[len(before.schedule) :]]
+        moments = [trigger for trigger in triggers if isinstance(trigger, Moment)]
+        if may_be_left is not None and moments and len(moments) == len(triggers):
+            self._world.run_to(min(_step_of(before, moment) for moment in moments))
+            if may_be_left(self._recorder.history()):
+                return BranchedRun(None)
+        return BranchedRun(self._ended())
+
+    def _begin_under(self, schedule: Schedule, before: TracedRun, *, watching: bool) -> bool:
+        """Go to where all that came is what comes under a schedule, too, and wait for its faults; unless there is no
+        such place."""
+        known = len(before.schedule)
+        stop = self._last_before(before, schedule[known:])
+        if stop is None:
+            return False
+        self._world.restore(stop.captured)
+        for number in range(known, len(schedule)):
+            self._controller.arm(number, schedule[number])
+        self._controller.watching = watching
+        self._world.control(self._controller)
+        return True
 
     def end_under(self, before: TracedRun, fault: Fault, where: Reached) -> History:
         """What the run leaves behind under one more fault at an address that is passed.
@@ -124,7 +168,7 @@ class Trunk:
 
         Raises UsersCodeFailed, with the schedule as far as it was drawn, when the user's code does.
         """
-        stop = self._last_before(known)
+        stop = self._last_before(self.calm, known)
         if stop is None:
             return None
         self._world.restore(stop.captured)
@@ -148,10 +192,10 @@ class Trunk:
         """Address of the run without failures -> the step in which it is first passed."""
         return {one.address: one.step for one in self.calm.reached}
 
-    def _last_before(self, schedule: Schedule) -> Waypoint | None:
-        """The last stop of the run without failures before any of these faults strikes; without one the first, since
-        what is drawn may strike anywhere. None where there is none, or it is not known."""
-        stops = self.calm.stops
+    def _last_before(self, run: TracedRun, schedule: Schedule) -> Waypoint | None:
+        """The last stop of a run before any of these faults, which are none of its own, strikes; without one the first,
+        since what is drawn may strike anywhere. None where there is none, or it is not known."""
+        stops = run.stops
         place = len(stops) if schedule else 1
         for fault in schedule:
             match fault.trigger:
@@ -161,15 +205,10 @@ class Trunk:
                     if moment.actor not in self._actors:
                         # What others pass was not watched.
                         return None
-                    place = min(place, bisect_left(stops, self._step_of(moment), key=_steps))
+                    place = min(place, bisect_left(stops, _step_of(run, moment), key=_steps))
                 case _:
                     return None
         return stops[place - 1] if place else None
-
-    def _step_of(self, moment: Moment) -> int:
-        """In which it comes in the run without failures, if it does."""
-        passed = (one.step for one in self._passed if moment.matches(one.address, one.taken))
-        return next(passed, self.calm.stops[-1].steps + 1)
 
     def _go_to(self, before: TracedRun, fault: Fault, where: Reached) -> None:
         """Right before the step in which the address is passed."""
@@ -185,7 +224,7 @@ class Trunk:
         while world.run_to(world.steps + self._apart):
             stops.append(self._waypoint())
         history = self._ended()
-        return TracedRun(schedule, stops, self._controller.since(len(schedule)), history)
+        return TracedRun(schedule, stops, self._controller.since(len(schedule)), self._controller.passed, history)
 
     def _waypoint(self) -> Waypoint:
         return Waypoint(self._world.steps, self._world.now().at, self._world.capture())
@@ -195,6 +234,12 @@ class Trunk:
         self._world.stop()
         history = self._recorder.history()
         return History(tuple(history.records), tuple(history.timeline))
+
+
+def _step_of(run: TracedRun, moment: Moment) -> int:
+    """In which it comes in a run, if it does."""
+    passed = (one.step for one in run.passed if moment.matches(one.address, one.taken))
+    return next(passed, run.stops[-1].steps + 1)
 
 
 def _steps(stop: Waypoint) -> int:

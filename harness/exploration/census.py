@@ -17,7 +17,7 @@ from ..contracts.injection import FaultKind
 from ..contracts.scenario import Scenario
 from ..core.addresses import Address, Moment, Point
 from ..core.quantities import Duration
-from ..core.schedule import Fault
+from ..core.schedule import AtTime, Fault
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History, Stamp
 from ..recording.recorder import MemoryRecorder
@@ -69,9 +69,12 @@ class CensusController(Controller):
         return self._note(super().arrived(address, taken)) if self._moments else []
 
     def arm(self, number: int, fault: Fault) -> None:
-        """Wait for the moment of one more fault, with this place in the schedule, which has not come."""
-        assert isinstance(fault.trigger, Moment)
-        self._moments = [*self._moments, (number, fault, fault.trigger)]
+        """Wait for one more fault, with this place in the schedule, whose moment or time has not come. Who arms one
+        with a time gives the world its `control` once more."""
+        if isinstance(fault.trigger, Moment):
+            self._moments = [*self._moments, (number, fault, fault.trigger)]
+        elif isinstance(fault.trigger, AtTime):
+            self._times = [*self._times, (number, fault, fault.trigger.after)]
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         return self._note(super().elapsed(since_start))

@@ -17,6 +17,7 @@ from ..core.guarantees import Guarantee
 from ..core.quantities import Duration
 from ..core.schedule import AtTime, Fault, Schedule
 from ..core.verdicts import Measured, Status, Verdict
+from ..recording.history import History
 from .bench import Bench, Outcome, Trial
 from .census import Reached
 from .plans import RandomSchedules
@@ -305,13 +306,14 @@ def closest(verdicts: Sequence[Verdict], trial: Trial) -> Iterator[CloseCall]:
 def _made_small(bench: Bench, call: CloseCall) -> tuple[Bench, CloseCall]:
     """With fewer faults, targets and events, as long as it comes as close."""
 
-    def again(small: Bench, trial: Trial) -> CloseCall | None:
-        calls = closest(small.judge(small.run(trial.schedule, trial.seed)), trial)
+    def again(small: Bench, history: History) -> CloseCall | None:
+        calls = closest(small.judge(history), call.trial)
         return next((one for one in calls if one.bounded == call.bounded), None)
 
-    def as_close(small: Bench, trial: Trial) -> bool:
-        found = again(small, trial)
+    def as_close(small: Bench, history: History) -> bool:
+        found = again(small, history)
         return found is not None and found.measured.ratio >= call.measured.ratio
 
     bench, trial, _ = smallest(bench, call.trial, as_close, _EFFORT)
-    return bench, again(bench, trial) or call
+    found = again(bench, bench.run(trial.schedule, trial.seed))
+    return bench, call if found is None else replace(found, trial=trial)

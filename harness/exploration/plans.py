@@ -22,7 +22,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status
 from ..recording.history import FaultHealed, FaultMissed, FaultStruck, History
-from .bench import BEYOND, Bench, Outcome, Trial, under
+from .bench import Bench, Outcome, Trial, under
 from .branching import TracedRun, Trunk
 from .census import Reached
 from .classes import distinct
@@ -195,7 +195,7 @@ class Successive:
             return
         with under(Trial(schedule, bench.seed)):
             passed = trunk.under(before, fault, where)
-            if chosen is not None and not _may_be_left(bench, passed.history):
+            if chosen is not None and not bench.may_be_left_after(passed.history):
                 chosen = None
         for there in self._share(distinct(passed.reached), schedule, part):
             yield from self._depth_first(bench, trunk, passed, there, part, chosen)
@@ -204,16 +204,6 @@ class Successive:
 def _chosen(bench: Bench, piece: int) -> Random | None:
     """Draws which runs that go beyond the claims are run on to their end; None: all of them."""
     return Random(f"{bench.seed}/{piece}") if bench.is_limited else None
-
-
-def _may_be_left(bench: Bench, before: History) -> bool:
-    """Whether one that goes on from here and is beyond the claims by its next crash has no more to show than this. What
-    shows here before that crash shows with it, too; and where this is beyond the claims since somebody never got in
-    sync, the other is judged for longer: until the crash that it is beyond them by."""
-    outcome = bench.outcome(before)
-    if outcome.status is Status.VIOLATED or outcome.essential:
-        return False
-    return outcome.reason != BEYOND or bench.outcome_beyond(before) is not None
 
 
 def _branched(

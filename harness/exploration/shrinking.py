@@ -3,7 +3,8 @@ batches, earlier addresses, shorter durations. At the end it leaves some input t
 `_leave_slack`).
 
 Each step is run in the simulator, and kept only if the claim is violated in the same way: the same guarantee, and the
-same anomaly first. Deterministic, and bounded by the events that are fed in all the runs together.
+same anomaly first. Runs branch off from one another (see `trial_runs`); what is kept was run from its beginning.
+Deterministic, and bounded by the events that are fed in all the runs together.
 
 What is to be replayed on a real cluster must not rest on who was faster, for which addresses have no words: ask that it
 shows under `STEADY` seeds.
@@ -12,6 +13,7 @@ shows under `STEADY` seeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -23,9 +25,10 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.records import Offered
-from .bench import Bench, Trial, ViolationKind
+from .bench import Bench, Trial, ViolationKind, under
 from .census import Reached
 from .classes import distinct
+from .trial_runs import TrialRuns
 
 EFFORT: Final = 200_000
 """Events fed in all runs together, each run counted as `_A_RUN` events more than it feeds."""
@@ -58,19 +61,19 @@ class Shrunk:
 def shrink(bench: Bench, trial: Trial, kind: ViolationKind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
     """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`, under each of `seeds` seeds of
     the world: its own and those that follow it."""
-    shrinker = _Shrinker(bench, trial, lambda one, other: shows_violation(one, other, kind, seeds), effort)
-    shrinker.shrink()
-    shrinker.leave_slack()
-    return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
+    with closing(_Shrinker(bench, trial, lambda one, came: one.violates(came, kind), effort, seeds)) as shrinker:
+        shrinker.shrink()
+        shrinker.leave_slack()
+        return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
 
 
 def smallest(
-    bench: Bench, trial: Trial, shows: Callable[[Bench, Trial], bool], effort: int = EFFORT
+    bench: Bench, trial: Trial, shows: Callable[[Bench, History], bool], effort: int = EFFORT
 ) -> tuple[Bench, Trial, int]:
-    """The least input and the smallest trial that still show something, and how many runs it took to find out."""
-    shrinker = _Shrinker(bench, trial, shows, effort)
-    shrinker.shrink()
-    return shrinker.bench, Trial(shrinker.schedule, trial.seed), shrinker.runs
+    """The least input and the smallest trial whose run still shows something, and how many runs it took to find out."""
+    with closing(_Shrinker(bench, trial, shows, effort)) as shrinker:
+        shrinker.shrink()
+        return shrinker.bench, Trial(shrinker.schedule, trial.seed), shrinker.runs
 
 
 def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
@@ -78,19 +81,41 @@ def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int 
 
     Raises UsersCodeFailed when the user's code does.
     """
-    return all(bench.attempt(replace(trial, seed=trial.seed + more)).kind == kind for more in range(seeds))
+    for seed in range(trial.seed, trial.seed + seeds):
+        with under(replace(trial, seed=seed)):
+            history = bench.run(trial.schedule, seed)
+        if not bench.violates(history, kind):
+            return False
+    return True
 
 
 class _Shrinker:
-    def __init__(self, bench: Bench, trial: Trial, shows: Callable[[Bench, Trial], bool], effort: int) -> None:
-        self.bench = bench
+    """Close it."""
+
+    def __init__(
+        self, bench: Bench, trial: Trial, shows: Callable[[Bench, History], bool], effort: int, seeds: int = 1
+    ) -> None:
         self.schedule = trial.schedule
         self._most = bench.scenario.workload.events
         self.runs = 0
         self._seed = trial.seed
-        self._wanted = shows
+        self._here = TrialRuns(bench, trial.seed)
+        """With the input that is left."""
+        self._shown_by = shows
+        self._seeds = seeds
         self._effort = effort
         self._known: dict[tuple[int, int, Schedule], bool] = {}
+
+    @property
+    def bench(self) -> Bench:
+        return self._here.bench
+
+    def close(self) -> None:
+        self._here.close()
+
+    def _go_on_with(self, runs: TrialRuns) -> None:
+        self._here.close()
+        self._here = runs
 
     def shrink(self) -> None:
         for _ in range(_ROUNDS):
@@ -119,9 +144,9 @@ class _Shrinker:
             bench = self.bench if more == events else self.bench.with_input(more, batch)
             self.runs += 1
             try:
-                enough = _has_slack(bench.run(self.schedule, self._seed), batch)
-                if enough and self._wanted(bench, Trial(self.schedule, self._seed)):
-                    self.bench = bench
+                history = bench.run(self.schedule, self._seed)
+                if _has_slack(history, batch) and self._wanted(bench, self.schedule, history):
+                    self._go_on_with(TrialRuns(bench, self._seed))
                     return
             except UsersCodeFailed:
                 return
@@ -129,19 +154,43 @@ class _Shrinker:
     def _now(self) -> tuple[Schedule, tuple[int, int]]:
         return self.schedule, self._size(self.bench)
 
-    def _shows(self, bench: Bench, schedule: Schedule) -> bool:
+    def _shows(self, runs: TrialRuns, schedule: Schedule) -> bool:
         """Whether a schedule still violates in the same way; no, once the effort is spent."""
-        key = (*self._size(bench), schedule)
+        key = (*self._size(runs.bench), schedule)
         if key not in self._known:
             if self._effort <= 0:
                 return False
-            self._spend(bench)
+            self._spend(runs.bench)
             self.runs += 1
             try:
-                self._known[key] = self._wanted(bench, Trial(schedule, self._seed))
+                self._known[key] = self._tried(runs, schedule)
             except UsersCodeFailed:
                 self._known[key] = False
         return self._known[key]
+
+    def _tried(self, runs: TrialRuns, schedule: Schedule) -> bool:
+        """What is kept has shown in a whole run."""
+        bench = runs.bench
+        history, branched = runs.run(schedule)
+        if history is None:
+            return False
+        if not branched:
+            return self._wanted(bench, schedule, history)
+        if not self._shown_by(bench, history):
+            return False
+        whole = bench.run(schedule, self._seed)
+        if self._wanted(bench, schedule, whole):
+            return True
+        if whole.digest() != history.digest():
+            runs.only_whole_runs("a run that was put back came to something else than a whole one")
+        return False
+
+    def _wanted(self, bench: Bench, schedule: Schedule, history: History) -> bool:
+        """Whether it shows in a whole run, and under each of the seeds that follow."""
+        further = range(self._seed + 1, self._seed + self._seeds)
+        return self._shown_by(bench, history) and all(
+            self._shown_by(bench, bench.run(schedule, seed)) for seed in further
+        )
 
     def _spend(self, bench: Bench) -> None:
         self._effort -= bench.scenario.workload.events + _A_RUN
@@ -154,16 +203,16 @@ class _Shrinker:
         """As few events as do, with the batches and addresses as they are."""
         events, batch = self._size(self.bench)
         for fewer in _amounts(events):
-            smaller = self.bench.with_input(fewer, batch)
+            smaller = TrialRuns(self.bench.with_input(fewer, batch), self._seed)
             if self._shows(smaller, self.schedule):
-                self.bench = smaller
+                self._go_on_with(smaller)
                 return
 
     def _drop_faults(self) -> None:
         place = len(self.schedule) - 1
         while place >= 0 and len(self.schedule) > 1:
             without = (*self.schedule[:place], *self.schedule[place + 1 :])
-            if self._shows(self.bench, without):
+            if self._shows(self._here, without):
                 self.schedule = without
             place -= 1
 
@@ -176,7 +225,7 @@ class _Shrinker:
 
     def _try(self, place: int, fault: Fault) -> bool:
         changed = (*self.schedule[:place], fault, *self.schedule[place + 1 :])
-        if self._shows(self.bench, changed):
+        if self._shows(self._here, changed):
             self.schedule = changed
             return True
         return False
@@ -192,43 +241,45 @@ class _Shrinker:
                 return
             for schedule in islice(self._anew(smaller, ()), _TRIES):
                 if self._shows(smaller, schedule):
-                    self.bench, self.schedule = smaller, schedule
+                    self._go_on_with(smaller)
+                    self.schedule = schedule
                     return
+            smaller.close()
 
-    def _resized(self, events: int, batch: int) -> Bench | None:
+    def _resized(self, events: int, batch: int) -> TrialRuns | None:
         """None where the scenario makes no sense with such an input: in smaller batches event time passes more slowly,
         and a window can come to last longer than the time-out of a source."""
         try:
-            return self.bench.with_input(events, batch)
+            return TrialRuns(self.bench.with_input(events, batch), self._seed)
         except InvalidScenario:
             return None
 
-    def _anew(self, bench: Bench, before: Schedule) -> Iterator[Schedule]:
+    def _anew(self, runs: TrialRuns, before: Schedule) -> Iterator[Schedule]:
         place = len(before)
         if place == len(self.schedule):
             yield before
             return
-        for fault in self._alternatives(bench, before, self.schedule[place]):
-            yield from self._anew(bench, (*before, fault))
+        for fault in self._alternatives(runs, before, self.schedule[place]):
+            yield from self._anew(runs, (*before, fault))
 
-    def _alternatives(self, bench: Bench, before: Schedule, fault: Fault) -> list[Fault]:
+    def _alternatives(self, runs: TrialRuns, before: Schedule, fault: Fault) -> list[Fault]:
         """`fault` at every address that is passed after the faults before, at places like its own first."""
-        places = self._places(bench, before)
+        places = self._places(runs, before)
         trigger = fault.trigger
         if isinstance(trigger, Moment):
             kind = (trigger.point, trigger.side, trigger.actor)
             places.sort(key=lambda r: (r.address.point, r.address.side, r.address.name) != kind)
         return [self._moved(fault, reached) for reached in places]
 
-    def _places(self, bench: Bench, before: Schedule) -> list[Reached]:
+    def _places(self, runs: TrialRuns, before: Schedule) -> list[Reached]:
         if self._effort <= 0:
             return []
-        self._spend(bench)
-        return distinct([r for r in bench.reached(before, self._seed) if len(r.after) == len(before)])
+        self._spend(runs.bench)
+        return distinct(runs.reached_after(before))
 
     def _strike_earlier(self) -> None:
         for place, fault in enumerate(self.schedule):
-            for reached in islice(self._places(self.bench, self.schedule[:place]), _TRIES):
+            for reached in islice(self._places(self._here, self.schedule[:place]), _TRIES):
                 moved = self._moved(fault, reached)
                 if moved == fault or self._try(place, moved):
                     break

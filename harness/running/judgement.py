@@ -239,6 +239,16 @@ def judge_claims(
     )
 
 
+def violation_of(
+    subject: SchemeSubject, case: Case, guarantee: Guarantee, oracles: Mapping[str, Oracle]
+) -> Verdict | None:
+    """What `judge_claims` says of one claim where that is violated; None where it is not. What else it looks at before
+    it says that a claim holds is left aside."""
+    verdict = case.verdict(oracles[guarantee.name], guarantee)
+    verdict = _tolerated(subject, case, verdict, _Before(subject, case, oracles), oracles)
+    return verdict if verdict.status is Status.VIOLATED else None
+
+
 def _tried(
     subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
 ) -> Verdict:
