@@ -159,6 +159,7 @@ _ADVICE: Final = {
     "file": "Keep it in the folders of the run, or accept it",
     "connection": "Say where the store is, by Store(..., address=...) and folders.reach(...), or accept it",
     "process": "Accept it where it leaves nothing outside of the run's folders",
+    "tracing": "No line that comes after it is a crash point. Leave that alone while it is certified, or accept it",
 }
 """By the kind of an effect."""
 

@@ -41,13 +41,14 @@ A_LINK: Final = "a link in the run's folders"
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
     """Each effect once, as often as the attempt has it that has it most often. Where the query has what cannot be
     copied, each of its calls is cut by a real kill, and what is left is what goes on beside them or after them:
-    processes, what is left to the exit, and threads, unless it has stores, between whose messages it is killed whoever
-    sends them.
+    processes, what is left to the exit, lines that nobody follows, and threads, unless it has stores, between whose
+    messages it is killed whoever sends them.
 
     A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
     another has left.
     """
-    kinds = EFFECTS if query.copyable else ("process", "exit") if query.stores else ("process", "thread", "exit")
+    beside = {"process", "exit", "tracing"} if query.stores else {"process", "exit", "tracing", "thread"}
+    kinds = {*EFFECTS} if query.copyable else beside
     most: Counter[tuple[str, str, str]] = Counter()
     in_passing: Counter[str] = Counter()
     for attempt in attempts:

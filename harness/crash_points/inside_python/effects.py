@@ -92,7 +92,7 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """What was done, as often as it was done in the same place."""
 
     kind: str
-    """`file`, `connection`, `process`, `thread` or `exit`."""
+    """`file`, `connection`, `process`, `thread`, `exit` or `tracing`."""
     target: str
     """A path, `host:port`, a program, or the function that a thread has begun with, or was given, or that is to be
     called when the process exits, or once nobody refers to an object that lives on."""
@@ -307,6 +307,9 @@ class Effects:
             return
         found = _EFFECTS.get(event)
         if found is None or not self.active or getattr(self._within, "busy", False):
+            return
+        if event == _TRACED and module_of(sys._getframe(1)) in _THREADS:
+            # So a thread that begins comes to be followed.
             return
         self._within.busy = True
         try:
@@ -679,6 +682,9 @@ _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _MKDIR: Final = "os.mkdir"
+_TRACED: Final = "sys.settrace"
+_THREADS: Final = frozenset({"threading", "_thread"})
+"""Modules by which a thread begins."""
 _OPENS: Final = frozenset({"open", "sqlite3.connect", "socket.connect"})
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
@@ -716,5 +722,6 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.killpg": ("process", _signalled),
     _SIGNALLED: ("process", _signalled_by_file),
     "syslog.syslog": ("connection", _logged),
+    _TRACED: ("tracing", lambda _: (_TRACED,)),
 }
 """What Python calls them. One that starts a process by other means is found by those."""

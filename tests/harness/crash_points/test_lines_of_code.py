@@ -306,13 +306,9 @@ def begins_its_own_bare(frame, batch, folder, pool, file):
 
 
 def waits_for_a_bare_one(frame, batch, folder, pool, file):
-    begun = _thread.start_new_thread(store_at_once, (done := threading.Lock(), done.acquire()))
-    done.acquire()
-
-
-def store_at_once(done, _):
-    helper.store(done)
-    done.release()
+    begun = _thread.start_new_thread(helper.store, (folder,))
+    while begun in sys._current_frames():
+        time.sleep(0.001)
 
 
 def leaves_a_file_open(frame, batch, folder):
@@ -374,6 +370,7 @@ async def store_later(folder):
 import _thread
 import mmap
 import multiprocessing.pool
+import sys
 
 
 def stores_in_a_map(frame, batch, folder):
@@ -1206,6 +1203,8 @@ LOGS_SENT = (
         ("os.rename('other/there', 'run/in')", {("file", "other/there", 1)}),
         ("open('x', 'w').close()\nos.rename('x', 'run/in')", set()),
         ("os.utime('other/there')", {("file", "other/there", 1)}),
+        ("import sys\nsys.settrace(None)", {("tracing", "sys.settrace", 1)}),
+        ("import bdb\nbdb.Bdb().set_trace()", {("tracing", "sys.settrace", 1)}),
         ("os.symlink('../other', 'run/way')\nopen('run/way/z', 'w').close()", {("file", "other/z", 1)}),
     ],
 )
