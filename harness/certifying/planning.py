@@ -26,6 +26,8 @@ USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Vic
 """Where nobody says which."""
 SINK = "sink/"
 """How the paths of a sink's file operations begin."""
+_AT_AN_END = frozenset({FIRST, LAST, NO_DATA})
+"""Kinds of batches that nothing like them comes before or after."""
 MOST_HALF_DONE = 3
 """Watched recoveries cost time that every query has to have."""
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
@@ -385,8 +387,12 @@ def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool 
 
 
 def steady_batch(profile: Profile) -> int:
-    """A batch like most, or the next best."""
-    for kind in (STEADY, LAST, FIRST, NO_DATA):
+    """A batch like most, or the next best: one that others come after, since who has nothing more to do does not read
+    what a crash has left."""
+    between = {batch: kinds for batch, kinds in sorted(profile.kinds.items()) if not _AT_AN_END & {*kinds}}
+    if between:
+        return next((batch for batch, kinds in between.items() if STEADY in kinds), next(iter(between)))
+    for kind in (LAST, FIRST, NO_DATA):
         found = [batch for batch, kinds in sorted(profile.kinds.items()) if kind in kinds]
         if found:
             return found[0]

@@ -17,6 +17,7 @@ from ..contracts.registry import Named
 from ..contracts.scenario import Scenario
 from ..core.addresses import DRIVER, Address, Moment
 from ..core.errors import InvalidOperator, StreamproofError
+from ..core.promises import Extent
 from ..core.schedule import Fault
 from ..judging.references import SINK
 from ..judging.stalls import ATTEMPTS
@@ -162,7 +163,9 @@ def _put_back(worker: RecoveryWorker, number: int, passed: Passed) -> RecoveryWo
     state = passed.state
     lost = None if state is None else state.lost
     said = "" if lost is None else f"; lost: {lost.what} ({lost.terms})"
-    proof = Proof(0 if state is None else len(state.files), PROOF + said)
+    # Where the power takes all there was, nothing is left to be put back.
+    took_all = lost is not None and lost.extent is Extent.EVERYTHING
+    proof = Proof(0 if state is None else max(len(state.files), int(took_all)), PROOF + said)
     bite = Bite(DRIVER, worker.name, (DRIVER,), True, proof=proof)
     return RecoveryWorkerCrash(number, passed.at, passed.address, bite, lost)
 

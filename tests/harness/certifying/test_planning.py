@@ -212,7 +212,8 @@ def test_nothing_else_dies_where_only_the_driver_is_to() -> None:
     ("batches", "chosen"),
     [
         (FIVE, 1),
-        ((done(0), done(1, late=1), done(2, evicted=1), done(3)), 3),
+        ((done(0), done(1, late=1), done(2, evicted=1), done(3)), 1),
+        ((done(0), done(1)), 1),
         ((done(0),), 0),
         ((done(0, rows=0),), 0),
     ],
