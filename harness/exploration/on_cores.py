@@ -13,7 +13,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..contracts.registry import Registry
-from ..core.errors import ProcessDied
+from ..core.errors import DeadlinePassed, ProcessDied
+from ..core.waiting import wait_until
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .held_signals import signals_held
@@ -36,6 +37,8 @@ _PIECES: Final = 8
 _QUICK: Final = 4_000
 """Addresses that a run passes, up to which it is a quick one: then a chunk has all random schedules of a world, so that
 no two processes have to make the same one."""
+_LEAVES_SECONDS: Final = 1.0
+"""For a thread that is over to be gone."""
 _GRACE_SECONDS: Final = 5.0
 """For a trial to come to its end, once the search is over."""
 
@@ -123,10 +126,13 @@ def over_processes(
 
 def can_fork() -> bool:
     """Whether a copy of this process can go on by itself, so that its processes begin as such, with all that it has
-    made: what another thread has locked would stay locked in it."""
+    made: what another thread has locked would stay locked in it. One that Python has joined is there still for a
+    moment; others that Python does not know of, a library has."""
+    if threading.active_count() > 1:
+        return False
     try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:
+        return wait_until(lambda: len(os.listdir("/proc/self/task")) == 1, _LEAVES_SECONDS, "threads to be gone")
+    except (OSError, DeadlinePassed):
         return False
 
 
