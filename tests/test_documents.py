@@ -32,7 +32,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "README.md",
 ]
-MADE = {".venv", ".tox", "certificates", "runs", "offsets", "commits", "sources"}
+MADE = {".venv", ".tox", "certificates", "runs", "checkpoint", "offsets", "commits", "sources", "sink"}
 """Folders that are not kept in the repository, but in runs and by Spark."""
 READERS = {
     "my_operator.py",

@@ -202,7 +202,7 @@ def table(measured: Mapping[str, Measured]) -> str:
 
 
 def _cell(found: Mapping[str, int]) -> str:
-    return ", ".join(f"{outcome} ({times})" for outcome, times in found.items()) or "has none"
+    return ", ".join(f"{outcome} ({times})" for outcome, times in found.items()) or "not tried"
 
 
 def _row(cells: list[str]) -> str:
