@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.addresses import Point, Side
 from ..core.verdicts import Status
+from ..crash_points.files.naming import SINK
 from ..recording.records import Stamped
 from .alike import Alike
 from .attempts import Attempt, Passed
@@ -24,7 +25,6 @@ from .crash_states import Looks
 from .plan import Crash, CrashTrial, How, Victim
 from .planning import (
     MOST_HALF_DONE,
-    SINK,
     almost_done,
     crash_at,
     deed,

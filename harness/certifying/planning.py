@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.addresses import COMMITS_OF_TASKS, DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
+from ..crash_points.files.naming import SINK
 from .attempts import Passed
 from .conclusion import Planned
 from .names_in_batches import by_rank
@@ -24,10 +25,8 @@ from .waiting import SEALING
 
 USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER, Victim.REQUEST)
 """Where nobody says which."""
-SINK = "sink/"
-"""How the paths of a sink's file operations begin."""
 _AT_AN_END = frozenset({FIRST, LAST, NO_DATA})
-"""Kinds of batches that nothing like them comes before or after."""
+"""Kinds of batches that are unlike most by their place, or have no input."""
 MOST_HALF_DONE = 3
 """Watched recoveries cost time that every query has to have."""
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})

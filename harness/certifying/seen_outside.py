@@ -14,6 +14,7 @@ import msgspec
 
 from ..contracts.query import EFFECTS, Query
 from ..core.addresses import Point
+from ..crash_points.files.naming import SINK
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
@@ -29,13 +30,11 @@ IN_SPARK: Final = "Spark's JVM"
 """Where it is done, in place of a line of the user's code."""
 AT_THE_END: Final = "the end of the query's process"
 """The same."""
-_SINK: Final = "sink/"
-"""Begins the paths of what a query writes."""
+A_LINK: Final = "a link in the run's folders"
+"""The same."""
 _DRAWN: Final = "*"
 """In a path, in place of what was drawn at random."""
 _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
-A_LINK: Final = "a link in the run's folders"
-"""The same."""
 
 
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
@@ -47,8 +46,9 @@ def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
     A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
     another has left.
     """
-    beside = {"process", "exit", "tracing"} if query.stores else {"process", "exit", "tracing", "thread"}
-    kinds = {*EFFECTS} if query.copyable else beside
+    kinds = {*EFFECTS}
+    if not query.copyable:
+        kinds -= _SHARED | ({"thread"} if query.stores else set())
     most: Counter[tuple[str, str, str]] = Counter()
     in_passing: Counter[str] = Counter()
     for attempt in attempts:
@@ -93,7 +93,7 @@ def _done_at_the_end(attempt: Attempt) -> Iterator[OutsideEffect]:
         path = paths.rpartition(" > ")[2]
         of_sqlite = path in of_databases or path.endswith(BESIDE_SQLITE)
         a_draft_goes = kind in _REMOVES and _DRAWN in path
-        if one.records > ended and path.startswith(_SINK) and not of_sqlite and not a_draft_goes:
+        if one.records > ended and path.startswith(SINK) and not of_sqlite and not a_draft_goes:
             yield OutsideEffect("exit", path[:LONGEST], AT_THE_END)
 
 

@@ -207,6 +207,7 @@ class _Shrinker:
             if self._shows(smaller, self.schedule):
                 self._go_on_with(smaller)
                 return
+            smaller.close()
 
     def _drop_faults(self) -> None:
         place = len(self.schedule) - 1

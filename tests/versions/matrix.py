@@ -15,7 +15,6 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,7 @@ from streamproof.harness.judging.shapes import OutputMode
 from streamproof.scenarios.subjects import SUBJECTS, subject
 from streamproof.scenarios.workloads import text
 from versions.kept import DOCKER, Campaign, certificate_of
-from versions.tables import asked_for, exit_status, today, with_table
+from versions.tables import asked_for, exit_status, row, today, with_table
 
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
@@ -245,10 +244,10 @@ def table(measured: Measured, whole: bool = True) -> str:
     rows = [name for name in ROWS if whole or measured.get(name)]
     tried = {version for cells in measured.values() for version in cells}
     versions = [one.tried for one in SUPPORTED.values() if whole or one.tried in tried]
-    lines = [_row(["query", *versions]), _row(["---"] * (1 + len(versions)))]
+    lines = [row(["query", *versions]), row(["---"] * (1 + len(versions)))]
     for name in rows:
         cells = [_told(name, version, measured.get(name, {}).get(version)) for version in versions]
-        lines.append(_row([f"`{name}`", *cells]))
+        lines.append(row([f"`{name}`", *cells]))
     return "".join(lines)
 
 
@@ -256,10 +255,6 @@ def _told(name: str, version: str, cell: Cell | None) -> str:
     if _missing(name, version):
         return f"not before {SINCE[name.partition(AS_WELL)[0]]}"
     return cell.text if cell is not None else "not tried"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

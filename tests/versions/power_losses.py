@@ -31,7 +31,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import Lost
 from versions.kept import Campaign, certificate_of
 from versions.matrix import README, tried_query
-from versions.tables import exit_status, with_table
+from versions.tables import exit_status, row, with_table
 
 MEASURED: Final = Path(__file__).with_name("measured_power_losses.json")
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "power-losses.md"
@@ -193,20 +193,16 @@ def page(text: str) -> str:
 def table(measured: Mapping[str, Measured]) -> str:
     """A line for each kind of loss, with what came of it for each query."""
     names = [name for name in QUERIES if name in measured]
-    lines = [_row(["lost", *names]), _row(["---"] * (1 + len(names)))]
+    lines = [row(["lost", *names]), row(["---"] * (1 + len(names)))]
     tried = [f"{measured[name].tried} of {measured[name].planned} tried" for name in names]
-    lines.append(_row(["all that was planned", *tried]))
+    lines.append(row(["all that was planned", *tried]))
     for what in sorted({what for name in names for what in measured[name].outcomes}):
-        lines.append(_row([what, *(_cell(measured[name].outcomes.get(what, {})) for name in names)]))
+        lines.append(row([what, *(_cell(measured[name].outcomes.get(what, {})) for name in names)]))
     return "".join(lines)
 
 
 def _cell(found: Mapping[str, int]) -> str:
     return ", ".join(f"{outcome} ({times})" for outcome, times in found.items()) or "not tried"
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
+def row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
 def with_table(page: str, made: str, begin: str) -> str:
     before, _, rest = page.partition(begin)
     return f"{before}{begin}{made}{END}{rest.partition(END)[2]}"

@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from streamproof.harness.upgrading.telling import shortened_why
 from streamproof.harness.upgrading.upgrade import upgrade
 from streamproof.scenarios.upgrades import PAIRS, UpgradePair
 from versions.kept import LENGTH, digest_of_work
-from versions.tables import asked_for, exit_status, today, with_table
+from versions.tables import asked_for, exit_status, row, today, with_table
 
 MEASURED = Path(__file__).with_name("measured_upgrades.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "upgrades.md"
@@ -226,16 +226,12 @@ def table(measured: Measured) -> str:
     """A line for each pair that was tried, and a column for each version on which any was."""
     tried_on = {version for came in measured.values() for version in came}
     versions = [one.tried for one in SUPPORTED.values() if one.tried in tried_on]
-    lines = [_row(["pair", *versions]), _row(["---"] * (1 + len(versions)))]
+    lines = [row(["pair", *versions]), row(["---"] * (1 + len(versions)))]
     for pair in PAIRS:
         if came := measured.get(pair.name):
             cells = [came[version].text if version in came else "not tried" for version in versions]
-            lines.append(_row([f"`{pair.name}`", *cells]))
+            lines.append(row([f"`{pair.name}`", *cells]))
     return "".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

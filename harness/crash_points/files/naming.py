@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 from ...core.addresses import Side
 
+SINK: Final = "sink/"
+"""Begins the paths of what a query writes."""
 _RANDOM = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID
     r"|(?<=tmp)[0-9a-z_]{8}(?![0-9a-z_])"  # what Python's tempfile adds

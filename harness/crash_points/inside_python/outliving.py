@@ -37,14 +37,11 @@ def outliving(owns: Callable[[str, str], bool]) -> list[Outliving]:
         if isinstance(one, GeneratorType):
             found |= _of_generator(one, owns)
         elif type(one) is weakref.ReferenceType:
-            found |= _of_reference(one, owns)
+            found |= _of_function(one.__callback__, owns)
         else:
             found.add(kinds[type(one)])
     for one in list(util._finalizer_registry.values()):  # type: ignore[attr-defined]
-        called = getattr(one, "_callback", None)
-        function = getattr(called, "__func__", called)
-        if isinstance(function, FunctionType) and owns(module_of_code(function), function.__code__.co_filename):
-            found.add(_told(function))
+        found |= _of_function(getattr(one, "_callback", None), owns)
     return sorted(found)
 
 
@@ -57,9 +54,8 @@ def _with_an_end(owns: Callable[[str, str], bool]) -> Iterator[tuple[type, Outli
         seen |= below
         waiting.extend(below)
         for kind in below:
-            end = getattr(kind, "__del__", None)
-            if isinstance(end, FunctionType) and owns(module_of_code(end), end.__code__.co_filename):
-                yield kind, _told(end)
+            for end in _of_function(getattr(kind, "__del__", None), owns):
+                yield kind, end
 
 
 def _of_generator(one: GeneratorType[Any, Any, Any], owns: Callable[[str, str], bool]) -> set[Outliving]:
@@ -78,12 +74,11 @@ def _is_within_a_block(code: CodeType, at: int) -> bool:
     return False
 
 
-def _of_reference(one: weakref.ReferenceType[Any], owns: Callable[[str, str], bool]) -> set[Outliving]:
-    """What is called when that to which it leads is gone."""
-    called = one.__callback__
+def _of_function(called: Any, owns: Callable[[str, str], bool]) -> set[Outliving]:
+    """That one, where it is the user's, be it bound to an object."""
     function = getattr(called, "__func__", called)
     if isinstance(function, FunctionType) and owns(module_of_code(function), function.__code__.co_filename):
-        return {_told(function)}
+        return {(name_of_any(function), first_line_of(module_of_code(function), function.__code__))}
     return set()
 
 
@@ -99,7 +94,3 @@ def write_out(folders: Sequence[str]) -> None:
         with suppress(OSError, ValueError):
             if not outside(folders, os.readlink(f"{OPEN}/{one.fileno()}")) and one.writable():
                 one.flush()
-
-
-def _told(function: FunctionType) -> Outliving:
-    return name_of_any(function), first_line_of(module_of_code(function), function.__code__)
