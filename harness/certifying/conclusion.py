@@ -39,6 +39,12 @@ NOT_REALLY: Final = (
 Terms = Mapping[str, str]
 """Of each claim, by its text, on which terms power is lost where it is judged; empty: in no way."""
 NOTHING_PLANNED: Final = "no crash was planned, so nothing was tried"
+IN_SPARK: Final = "Spark's JVM"
+"""Where an effect is, in place of a line of the user's code."""
+AT_THE_END: Final = "the end of the query's process"
+"""The same."""
+A_LINK: Final = "a link in the run's folders"
+"""The same."""
 
 
 class Planned(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,7 +74,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
     """`file`, `connection`, `process` or `thread`."""
     target: str
     place: str
-    """The line of the user's code: `sinks.write:17`."""
+    """The line of the user's code: `sinks.write:17`; or one of those above."""
     times: int
     """How often it was seen in a run, be it one without failures or a recovery that was watched."""
     accepted: bool = False

@@ -21,10 +21,9 @@ from ..core.wording import amount_said, counted
 from ..crash_points.inside_python.effects import NOT_WAITED_FOR
 from ..judging.shapes import has_own_source
 from .alike import RULE, Alike
-from .conclusion import Covered, Planned, Uncut, tried_said
+from .conclusion import AT_THE_END, Covered, Planned, Uncut, tried_said
 from .errors_left import errors_said
 from .plan import How, Victim
-from .seen_outside import AT_THE_END
 
 if TYPE_CHECKING:
     from ..judging.statistics import Bound, KillSample

@@ -22,16 +22,10 @@ from ..crash_points.inside_python.names import shortened
 from ..crash_points.inside_python.watching import outside
 from ..recording.records import Ended
 from .attempts import Attempt
-from .conclusion import Uncut
+from .conclusion import A_LINK, AT_THE_END, IN_SPARK, Uncut
 from .file_points import deed_of
 
 _SHARED: Final = frozenset({"file", "connection"})
-IN_SPARK: Final = "Spark's JVM"
-"""Where it is done, in place of a line of the user's code."""
-AT_THE_END: Final = "the end of the query's process"
-"""The same."""
-A_LINK: Final = "a link in the run's folders"
-"""The same."""
 _DRAWN: Final = "*"
 """In a path, in place of what was drawn at random."""
 _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})

@@ -12,10 +12,10 @@ import wrong_sinks
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.certificate import PAGE
+from streamproof.harness.certifying.conclusion import IN_SPARK
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
-from streamproof.harness.certifying.seen_outside import IN_SPARK
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point

@@ -573,7 +573,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             accessed, changed = times or (now, now)
             kept = before.st_atime_ns, before.st_mtime_ns
             ns = kept[0] if accessed is None else accessed, kept[1] if changed is None else changed
-            is_told = not stat.S_ISLNK(before.st_mode)
+            is_told = _is_kept(path, before)
             if is_told:
                 self._permit(OperationKind.TIMES, self._named(path, fh))
             os.utime(about, ns=ns, follow_symlinks=isinstance(about, int))
@@ -858,7 +858,7 @@ def _stat(about: str | int) -> os.stat_result:
 
 
 def _is_kept(path: str | None, about: os.stat_result) -> bool:
-    """Whether a crash state keeps its permissions and attributes; the mounted folder itself is no run's."""
+    """Whether a crash state keeps its permissions, attributes and times; the mounted folder itself is no run's."""
     return stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and path != "/")
 
 

@@ -10,11 +10,9 @@ import pytest
 from certified import unsealed
 from profiles import FIVE, attempt_of
 from streamproof.harness.certifying.attempts import Attempt, Passed
+from streamproof.harness.certifying.conclusion import A_LINK, AT_THE_END, IN_SPARK
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
-    A_LINK,
-    AT_THE_END,
-    IN_SPARK,
     is_of_spark_itself,
     linked_elsewhere,
     of_any_run,
