@@ -155,7 +155,7 @@ class Proving:
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
-            first = () if sampled else foremost(plan)
+            first = () if sampled else foremost(plan, self._request.query)
             runs = list(streams(plan, kills_a_run(self._state.claims), first))
             self._state.begin(phase, len(runs))
             for planned in runs:

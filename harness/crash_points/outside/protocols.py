@@ -14,6 +14,7 @@ from .postgres import postgres
 
 BYTES: Final = "bytes"
 """Any other: cut at each burst in one direction."""
+HTTP: Final = "http"
 PROTOCOLS: Final[Mapping[str, Converse]] = MappingProxyType(
-    {"postgres": postgres, "kafka": kafka, "http": http, BYTES: bursts}
+    {"postgres": postgres, "kafka": kafka, HTTP: http, BYTES: bursts}
 )

@@ -570,13 +570,17 @@ def test_what_only_opens_something_comes_after_what_leaves_something_behind() ->
     ]
 
 
-def test_the_foremost_message_is_that_of_each_victim() -> None:
+@pytest.mark.parametrize(("protocol", "first"), [("postgres", Victim.DRIVER), ("http", Victim.ANSWER)])
+def test_the_foremost_message_is_that_of_each_victim(protocol: str, first: Victim) -> None:
     profile = profile_of(attempt_of(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
+    query = Query(lambda frame: frame, stores=(Store("db", reset, address="127.0.0.1:80", protocol=protocol),))
     of_driver = messages_first(of_the_driver(profile, every_batch=False))
     answers = of_answers(profile, [Victim.ANSWER])
     split = Planned(of_driver[0].crash, split_brain=True)
-    assert foremost([split, *of_driver[1:], *answers]) == [of_driver[1], answers[0]]
-    assert foremost([one for one in of_driver if one.crash.point is not Point.MESSAGE]) == []
+    found = foremost([split, *of_driver[1:], *answers], query)
+    assert {*found} == {of_driver[1], answers[0]}
+    assert found[0].crash.victim is first
+    assert foremost([one for one in of_driver if one.crash.point is not Point.MESSAGE], query) == []
 
 
 def reset(folders: RunFolders) -> None:
