@@ -155,6 +155,13 @@ class Machines:
         raise _cannot("lose checkpoints")
 
 
+def single(links: Sequence[Link]) -> Link:
+    """For a cluster that cuts one link at a time. Raises Unsupported for several."""
+    if len(links) != 1:
+        raise _cannot(f"cut {len(links)} links between slices by one call, but one: call cut() for each of them")
+    return links[0]
+
+
 def _cannot(what: str) -> Unsupported:
     return Unsupported(f"this cluster cannot {what}")
 

@@ -27,13 +27,13 @@ _CRASHES: Final = 3
 
 
 def find_remembered(
-    run: Run, simulate: Callable[[Run], AbstractContextManager[SimulatedDeployment]], crashes: Sequence[int]
+    run: Run, simulate: Callable[[Run], AbstractContextManager[SimulatedDeployment]], losses: Sequence[int]
 ) -> tuple[str, str]:
-    """What is remembered, and what could not be looked at; empty where there is none. `crashes` are the steps of the
-    run in which an incarnation was lost."""
+    """What is remembered, and what could not be looked at; empty where there is none. `losses` are the steps of the run
+    in which a node was lost."""
     subject = run.scenario.subject
     assert isinstance(subject, SchemeSubject)
-    steps = sorted(set(crashes))
+    steps = sorted(set(losses))
     carried = set(steps[:: -(-len(steps) // _CRASHES)])
     recorder = MemoryRecorder()
     digests: list[str | None] = []
