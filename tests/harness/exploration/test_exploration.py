@@ -363,7 +363,7 @@ def test_random_schedules_that_are_lost_count_in_the_bound_and_are_not_run_again
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
     faults = [untimed_crash(["relay-0"]).after(seconds(0.001)), untimed_crash(["relay-0"]).after(seconds(1_000))]
-    found = search(bench, [Given(tuple((fault,) for fault in faults))], SearchBudget())
+    found = search(bench, [Given(tuple(Trial((fault,), 3) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
 
