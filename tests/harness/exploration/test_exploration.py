@@ -40,7 +40,7 @@ from streamproof.harness.core.errors import (
     Unsupported,
 )
 from streamproof.harness.core.events import Event, Output
-from streamproof.harness.core.guarantees import recovers_within
+from streamproof.harness.core.guarantees import exactly_once_output, recovers_within
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Role, Stage, Topology
@@ -73,12 +73,16 @@ from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint
+from streamproof.harness.protocol.spec import Setup
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
+from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
+from streamproof.reference_impls.mechanisms.duplicate_filter import DuplicateFilter
+from streamproof.reference_impls.mechanisms.sink_delivery import DeliverAtOnce
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.workloads import numbered
@@ -156,6 +160,24 @@ def test_addresses_between_which_nothing_leaves_a_node_are_one() -> None:
         reached(2, Point.CHECKPOINT_TOLD, key="1"),
     ]
     assert distinct(passed) == [passed[place] for place in (0, 3, 5, 7, 8, 9)]
+
+
+def test_addresses_between_which_an_output_is_delivered_are_two() -> None:
+    """This sink acknowledges what it has delivered, in the same step, and its successor knows of neither: it delivers
+    again what was delivered and not acknowledged."""
+    base = passive_replication(trace(), checkpoint_every=events(4), sink_filter=True)
+    sink = Setup((DuplicateFilter(), AcknowledgeEvery(events(1)), DeliverAtOnce()))
+    subject = replace(base, setups={**base.setups, Role.SINK: sink}, claims=())
+    bench = Bench(Scenario(subject, numbered(events=8, batch=4), claims=[exactly_once_output()]), REGISTRY, seed=7)
+    found = search(bench, [EverySingle()], SearchBudget())
+    assert found.kinds == {ViolationKind("exactly-once-output", "duplicate-output"): found.statuses[Status.VIOLATED]}
+    struck = {point for violation in found.violations for point in map(_point_of, violation.trial.schedule)}
+    assert struck == {Point.SEND_ISSUED}
+
+
+def _point_of(fault: Fault) -> Point:
+    assert isinstance(fault.trigger, Moment)
+    return fault.trigger.point
 
 
 @pytest.mark.parametrize("origin", [SOUND, BROKEN])
