@@ -301,3 +301,9 @@ class FaultKind:
             where = ", ".join(f"{reach} on {name}" for name, reach in sorted(self.carriers))
             raise Unsupported(f"no {self.name} of {reach} on {cluster}; it can be had of: {where}")
         return carrier
+
+    def require_drawn(self, cluster: str) -> None:
+        """Raises Unsupported where none can be drawn at random, or be had there."""
+        self.require(cluster, self.drawn)
+        if self.draw is None:
+            raise Unsupported(f"no {self.name} can be drawn at random: its FaultKind does not say how, by draw=...")

@@ -169,7 +169,7 @@ def explore(
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
-        registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
+        registry.faults[kind].require_drawn(bench.cluster.name)
     known: tuple[CorpusEntry, ...] = ()
     if corpus is not None:
         make_corpus(corpus)

@@ -168,6 +168,8 @@ def largest_error(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
     bench = Bench(scenario, registry, seed=seed, options=options)
+    for kind in kinds:
+        registry.faults[kind].require_drawn(bench.cluster.name)
     require_repeatable(scenario)
     bench.require_forgetting()
     return largest_errors(bench, schedules, kinds=tuple(kinds))
