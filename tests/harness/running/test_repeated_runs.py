@@ -63,6 +63,11 @@ def of_scenario(**changes: Any) -> Altered:
     return altered
 
 
+def on_another_cluster(folder: Path) -> None:
+    described = json.loads((folder / "scenario.json").read_text())
+    of_scenario(cluster={**described["cluster"], "cluster": "somebody's"})(folder)
+
+
 def without(kind: str) -> Callable[[Rows], Rows]:
     return lambda rows: [row for row in rows if kind not in (row.get("kind"), row.get("type"))]
 
@@ -75,6 +80,7 @@ ALTERED: dict[str, tuple[Altered, str]] = {
         of_timeline(lambda entries: [*entries[:-1], {**entries[-1], "stamp": {"at": 10**9, "step": 10**6}}]),
         "drained is not on record as it happens",
     ),
+    "on no simulated cluster": (on_another_cluster, 'it cannot be run again (there is no cluster "somebody\'s"'),
     "more than happens": (of_timeline(lambda entries: [*entries, entries[-1]]), "drained, on record, does not happen"),
 }
 
