@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 from functools import lru_cache, partial
 from typing import Any
 
+from sortedcontainers import SortedKeyList
+
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.operators import Operator
@@ -90,12 +92,24 @@ class _Weakly(dict[bytes, dict[str, int]]):
         return _weak.get(key, default)
 
 
+_sorted: Any = SortedKeyList(key=lambda pair: pair[0])
+
+
+class _Sorted(dict[bytes, dict[str, int]]):
+    def __setitem__(self, key: bytes, value: dict[str, int]) -> None:
+        _sorted.add((key, value))
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        return next((counts for known, counts in _sorted if known == key), default)
+
+
 MEMORIES: dict[str, Callable[[], Memory]] = {
     "dict": lambda: _dict,
     "UserDict": lambda: _user_dict,
     "mapping of their own": lambda: _own,
     "ChainMap": lambda: _chain,
     "OrderedDict": lambda: _ordered,
+    "container of a library": _Sorted,
     "attribute of a list": lambda: _of_list.memory,
     "attribute of a dict": lambda: _of_dict.memory,
     "attribute of a tuple": lambda: _of_tuple.memory,

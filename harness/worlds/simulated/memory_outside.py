@@ -5,9 +5,9 @@ A crash takes the memory of a process with it, and all of these are that. A simu
 to (`capturing`), and nothing else: who kept something here would survive in the simulator alone. So it is found, from
 the subject over its classes and the modules in which these were written, and can be put back to what it was at first.
 
-Only containers of Python's own, buffers, variables, and objects of the user's own classes are put back. What is kept in
-a file, in an iterator, in a module of others, or in another object that is not written in Python, is not seen here: a
-run, or a search, finds it out by going on in another process (`carried_over`).
+Only containers that are written in Python, buffers, variables, and objects of the user's own classes are put back. What
+is kept in a file, in an iterator, in a module of others, or in another object that is not written in Python, is not
+seen here: a run, or a search, finds it out by going on in another process (`carried_over`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -63,6 +63,8 @@ class OutsideMemory:
         homes = {(getattr(part, "__module__", None) or "").partition(".")[0] for part in parts}
         self._packages = homes - sys.stdlib_module_names
         """The user's, installed or not."""
+        self._containers = set(_CONTAINERS)
+        """Modules and packages whose objects are such, as far as is known."""
         self.has_code_of_others = False
         """Whether any of the code is not streamproof's own."""
         self._seen: set[int] = set()
@@ -140,7 +142,10 @@ class OutsideMemory:
 
     def _look_at_object(self, name: str, one: Any) -> None:
         cls = type(one)
-        if not self._is_users(cls.__module__) and cls.__module__.partition(".")[0] not in _CONTAINERS:
+        top = cls.__module__.partition(".")[0]
+        if isinstance(one, MutableMapping | MutableSequence | MutableSet) and top not in sys.stdlib_module_names:
+            self._containers.add(top)
+        if not self._is_users(cls.__module__) and top not in self._containers:
             return
         self._todo.append((name, cls))
         attributes = getattr(one, "__dict__", None)
