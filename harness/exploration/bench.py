@@ -165,6 +165,12 @@ class Bench:
         """The addresses of the run without failures at which an actor can be struck."""
         return self._calm[0]
 
+    @cached_property
+    def passed_again(self) -> tuple[Reached, ...]:
+        """Those of these addresses that are passed more than once, since a mechanism does not tell one of its messages,
+        timers or places from another: a crash there strikes the first time."""
+        return tuple(one for one in self.calm if one.times > 1)
+
     @property
     def calm_history(self) -> History:
         """Of the run without failures; it was not inspected at the end."""

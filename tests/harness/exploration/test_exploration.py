@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -68,11 +69,12 @@ from streamproof.harness.exploration.plans import (
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.exploration.sizes import brought_down
+from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
-from streamproof.harness.protocol.messages import Checkpoint
+from streamproof.harness.protocol.messages import Checkpoint, Tie
 from streamproof.harness.protocol.spec import Setup
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
@@ -724,6 +726,28 @@ def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
     found = explore(with_mechanism(Memoizing()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
     assert found.findings.statuses[Status.HOLDS]
     assert _known
+
+
+class _Passing(AtWork):
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self.machine.reach("passing", "by")
+
+
+@dataclass(frozen=True)
+class Passing(Mechanism):
+    """Has a crash point that it passes again and again, by one name."""
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Passing(machine)
+
+
+def test_addresses_that_come_more_than_once_are_said_to_be_tried_the_first_time() -> None:
+    found = explore(with_mechanism(Passing()), REGISTRY, SearchBudget(schedules=2), seed=7, jobs=1)
+    assert {one.address.key for one in found.bench.passed_again} == {"passing by"}
+    (said,) = (fact.text for fact in view_of_search(found).facts if fact.label == "passed again")
+    assert re.match(
+        r"3 of these addresses come more than once, as \S+ before mechanism passing by does \d+ times", said
+    )
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:
