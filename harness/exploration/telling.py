@@ -113,10 +113,10 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         "struck",
         f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{alike}{beyond}",
     )
-    if again := explored.bench.passed_again:
+    if passed := explored.bench.passed_again:
         yield Fact(
             "passed again",
-            f"{len(again):,} of these addresses come more than once, as {again[0].address} does {again[0].times:,} "
+            f"{len(passed):,} of these addresses come more than once, as {passed[0].address} does {passed[0].times:,} "
             "times: no crash is tried at any but the first",
             Tone.OPEN,
         )
