@@ -16,6 +16,7 @@ from ...protocol.controller import Controller
 from ...recording.history import Bite, FaultStruck, NodeGone, NodeUp, Remembered, Stamp, TimelineEntry
 from ...recording.recorder import Recorder
 from ...recording.records import Record
+from .carried_over import OtherProcess
 from .deployment import SimulatedDeployment
 from .memory_outside import OutsideMemory
 from .options import SimulationOptions
@@ -63,14 +64,19 @@ class SimulatedCluster:
         assert isinstance(run.scenario.subject, SchemeSubject)
         outside = OutsideMemory(run.scenario.subject)
         forgetting = _Forgetting(run.recorder, outside)
+        # As the subject is now: what no other process imports is there what it is here, and the run may change it.
+        other = OtherProcess(run.scenario.subject) if run.scenario.faults and outside.has_code_of_others else None
         try:
             with self._forgetful(run, forgetting) as deployment:
                 yield deployment
-            if not forgetting.losses or not outside.has_code_of_others:
+            if not forgetting.losses or other is None:
                 return
             outside.put_back()
             what, not_looked_at = find_remembered(
-                run, lambda again: self._forgetful(again, _Forgetting(again.recorder, outside)), forgetting.losses
+                run,
+                lambda again: self._forgetful(again, _Forgetting(again.recorder, outside)),
+                forgetting.losses,
+                other,
             )
             if what or not_looked_at:
                 run.recorder.log(Remembered(run.recorder.latest, what, not_looked_at))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +129,36 @@ def test_a_run_leaves_nothing_in_variables() -> None:
     assert not MEMORIES["dict"]()
     carry_out(replace(planned, scenario=replace(scenario, faults=())), SimulatedCluster(thorough=True))
     assert not MEMORIES["dict"]()
+
+
+ONLY_HERE = """
+import io, json
+from tokens import Referring
+
+text = io.StringIO()
+
+class OfAText(Referring):
+    def restore(self, snapshot):
+        return json.loads(text.getvalue() or "{}").get(snapshot.decode("latin-1"), {})
+
+    def _remember(self, state):
+        known = json.loads(text.getvalue() or "{}")
+        text.seek(0)
+        text.write(json.dumps({**known, (b"[" + bytes([sum(state.values())])).decode("latin-1"): state}))
+"""
+
+
+def test_what_a_run_has_left_in_a_module_that_no_other_process_imports_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a script, or in a test that pytest has not imported by its name."""
+    path = tmp_path / "only_here.py"
+    path.write_text(ONLY_HERE)
+    spec = spec_from_file_location("only_here_under_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    _, judgement = run(referring(crash("count-0").after(events(20)), module.OfAText()))
+    assert [verdict.why for verdict in judgement.verdicts] == [Why.REMEMBERED]
