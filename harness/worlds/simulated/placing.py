@@ -64,8 +64,6 @@ class Placing:
         self.current: dict[str, set[int]] = {}
         """Slice -> those that are active, and alive."""
         self._replicas: dict[tuple[str, int], int] = {}
-        self._begun: set[str] = set()
-        """Replicas, and others, of which an incarnation was ever started."""
         self._nodes = nodes
         self._feed = feed
         self._store = store
@@ -114,7 +112,6 @@ class Placing:
             return
         self.places[slice_id, incarnation] = node
         self._replicas[slice_id, incarnation] = place.replica
-        self._begun.add(replica_name(slice_id, place.replica))
         seed = self.specs[slice_id].seed_of(incarnation, self._seed)
         start = Start(incarnation, checkpoint, place.replica, place.initial, seed, kept)
         node.host.start(self._actor(self.specs[slice_id]), start)
@@ -202,8 +199,7 @@ class Placing:
         return node.alive and node.boot == boot and machine is not None and machine.incarnation == incarnation
 
     def node_of(self, target: str) -> WorldNode | None:
-        """The node of this name, or on which an actor of this name runs, or is about to be started again."""
         if target in self._nodes:
             return self._nodes[target]
         name = self.manager.node_of.get(target)
-        return None if name is None or target not in self._begun else self._nodes[name]
+        return None if name is None else self._nodes[name]

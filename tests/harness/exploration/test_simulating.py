@@ -22,7 +22,7 @@ from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Role, Stage, Topology
-from streamproof.harness.exploration.simulating import all_bit, largest_error, simulate
+from streamproof.harness.exploration.simulating import largest_error, simulate
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Durable, Persist
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
@@ -225,18 +225,6 @@ def test_who_comes_in_the_place_of_a_frozen_one_finds_nothing_of_its_memory() ->
     assert simulate(referring(frozen, Referring())).violated
     soon = pause("count-0").after(events(20)).lasting(ms(1))
     assert simulate(referring(soon, Referring())).holds, "it goes on by itself"
-
-
-def test_a_crash_of_who_has_not_begun_is_no_proof_of_anything() -> None:
-    scenario = Scenario(passive_replication(trace(), checkpoint_every=events(4)), numbered(events=60, batch=2))
-    early = simulate(scenario, [crash("trace-0").after(ms(0))])
-    (verdict,) = early.verdicts
-    assert verdict.why is Why.UNPROVEN
-    assert verdict.reason.endswith("trace-0 ran nowhere")
-    lost, placed_anew = crash("trace-0").after(ms(10)), crash("trace-0").after(ms(16))
-    again = simulate(scenario, [lost, placed_anew])
-    assert again.holds
-    assert all_bit(again.history), "it is about to be started there"
 
 
 ROWS = numpy.empty(2, dtype=object)
