@@ -11,6 +11,7 @@ from typing import Any
 
 from sortedcontainers import SortedKeyList
 
+from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.operators import Operator
@@ -154,3 +155,8 @@ def referring(fault: Fault, operator: Operator[Any]) -> Scenario:
     counting = Topology("count", {"count": Stage(operator)}, (Edge("source", "count"), Edge("count", "sink")))
     subject = passive_replication(counting, checkpoint_every=events(4))
     return Scenario(subject, numbered(events=40, batch=2, keys=5), [fault])
+
+
+def crashed() -> Scenario:
+    """By name."""
+    return referring(crash("count-0").after(events(20)), Referring())
