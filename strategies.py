@@ -78,7 +78,7 @@ def schedules(
         if isinstance(kind, str):
             if kind not in registry.faults:
                 raise UnknownName("kind of fault", kind, sorted(registry.faults))
-            registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
+            registry.faults[kind].require_drawn(bench.cluster.name)
     return _schedules(bench, max_faults, tuple(kinds))
 
 

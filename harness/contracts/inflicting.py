@@ -3,7 +3,7 @@ itself has said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from ..core.error_text import described_error
@@ -46,12 +46,32 @@ def inflict(kind: FaultKind, machines: Machines, fault: Fault) -> list[Bite]:
 
 def _misses(fault: Fault, heard: _Heard) -> str:
     """Whom it strikes that it does not name, or names and does not strike, in words; empty where there is none. What is
-    cut between ends need not have all of them: who is between two others can be what still connects them."""
+    cut between ends need not have all of them: who is between two others can be what still connects them. It is cut
+    the way that the fault says."""
     others = [name for name in dict.fromkeys(heard.struck) if name not in fault.targets]
     if others:
         return f"strikes {' and '.join(others)}, which it does not name"
-    left = [] if heard.links else [name for name in fault.targets if name not in heard.struck]
+    if heard.links:
+        return _other_ways(fault, heard.links)
+    left = [name for name in fault.targets if name not in heard.struck]
     return f"does not strike {' and '.join(left)}" if left else ""
+
+
+def _other_ways(fault: Fault, links: Sequence[Link]) -> str:
+    """Which way it strikes what passes between ends, where that is not what is on record; empty where it is."""
+    ways = {way for one in links for way in _ways(one)}
+    meant = (
+        {(fault.targets[0], fault.targets[1])} if fault.one_way else ways | {(second, first) for first, second in ways}
+    )
+    if ways == meant:
+        return ""
+    struck, named = (sorted(f"from {first} to {second}" for first, second in some) for some in (ways, meant))
+    return f"strikes what passes {' and '.join(struck)}, and is to strike what passes {' and '.join(named)}"
+
+
+def _ways(link: Link) -> set[tuple[str, str]]:
+    way = link.first, link.second
+    return {way} if link.one_way else {way, way[::-1]}
 
 
 class _Heard:
@@ -61,8 +81,8 @@ class _Heard:
         self.given: list[Bite] = []
         self.struck: list[str] = []
         """The targets, and the ends of links, that it was told."""
-        self.links = False
-        """Whether it was told any link."""
+        self.links: list[Link] = []
+        """Those that it was told."""
         self._machines = machines
 
     def __getattr__(self, name: str) -> Callable[..., list[Bite]]:
@@ -72,7 +92,8 @@ class _Heard:
             bites: list[Bite] = method(*args, **kwargs)
             self.given += bites
             for told in _told((*args, *kwargs.values())):
-                self.links |= isinstance(told, Link)
+                if isinstance(told, Link):
+                    self.links.append(told)
                 self.struck += (told.first, told.second) if isinstance(told, Link) else (told,)
             return list(bites)
 

@@ -155,6 +155,13 @@ class Machines:
         raise _cannot("lose checkpoints")
 
 
+def single(links: Sequence[Link]) -> Link:
+    """For a cluster that cuts one link at a time. Raises Unsupported for several."""
+    if len(links) != 1:
+        raise _cannot(f"cut {len(links)} links between slices by one call, but one: call cut() for each of them")
+    return links[0]
+
+
 def _cannot(what: str) -> Unsupported:
     return Unsupported(f"this cluster cannot {what}")
 
@@ -294,3 +301,9 @@ class FaultKind:
             where = ", ".join(f"{reach} on {name}" for name, reach in sorted(self.carriers))
             raise Unsupported(f"no {self.name} of {reach} on {cluster}; it can be had of: {where}")
         return carrier
+
+    def require_drawn(self, cluster: str) -> None:
+        """Raises Unsupported where none can be drawn at random, or be had there."""
+        self.require(cluster, self.drawn)
+        if self.draw is None:
+            raise Unsupported(f"no {self.name} can be drawn at random: its FaultKind does not say how, by draw=...")

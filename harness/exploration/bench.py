@@ -25,7 +25,7 @@ from ..judging.exercised import Activity
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..protocol.controller import Controller
-from ..recording.history import FaultMissed, FaultStruck, History, Remembered
+from ..recording.history import FaultMissed, FaultStruck, History, NodeGone, Remembered
 from ..recording.recorder import MemoryRecorder
 from ..recording.records import Delivered, Taken
 from ..running.determinism import EVENTS
@@ -165,6 +165,12 @@ class Bench:
         """The addresses of the run without failures at which an actor can be struck."""
         return self._calm[0]
 
+    @cached_property
+    def passed_again(self) -> tuple[Reached, ...]:
+        """Those of these addresses that are passed more than once, since a mechanism does not tell one of its messages,
+        timers or places from another: a crash there strikes the first time."""
+        return tuple(one for one in self.calm if one.times > 1)
+
     @property
     def calm_history(self) -> History:
         """Of the run without failures; it was not inspected at the end."""
@@ -238,21 +244,20 @@ class Bench:
         """Raises UsersCodeFailed when the user's code does."""
         return self._run(schedule, seed, self.cluster.deploy)
 
-    def run_thoroughly(self, schedule: Schedule, seed: int) -> History:
-        """As `run`, where what was written is what is read, and crashes, and the end of the run, take also what the
-        subject's code keeps outside of the world; what that does to files, which no crash takes, is in the timeline
-        (`Remembered`). For who has not asked `require_forgetting`. Raises InvalidScenario for what cannot be written or
-        sent, UsersCodeFailed when the user's code does."""
-        outside = OutsideMemory(self.subject)
-        try:
-            with listening() as listener:
-                history = self._run(schedule, seed, partial(self.cluster.simulate_thoroughly, outside))
-        finally:
-            outside.put_back()
+    def run_thoroughly(self, schedule: Schedule, seed: int, outside: OutsideMemory) -> History:
+        """As `run`, where what was written is what is read, and where whoever comes in the place of another finds what
+        the subject's code keeps outside of the world as it was at first; what that does to files, which no crash takes,
+        is in the timeline (`Remembered`). For who has not asked `require_forgetting`, and puts back what is `outside`.
+        Raises InvalidScenario for what cannot be written or sent, UsersCodeFailed when the user's code does."""
+        with listening() as listener:
+            history = self._run(schedule, seed, partial(self.cluster.simulate_thoroughly, outside))
         files = listener.heard
         what, left = reread(files), left_in(files)
-        crashed = any(isinstance(entry, FaultStruck) and entry.bite.gone for entry in history.timeline)
-        if not crashed or not outside.has_code_of_others or not (what or left):
+        lost = any(
+            isinstance(entry, NodeGone) or (isinstance(entry, FaultStruck) and entry.bite.gone)
+            for entry in history.timeline
+        )
+        if not lost or not outside.has_code_of_others or not (what or left):
             return history
         entry = Remembered(history.timeline[-1].stamp, what, "" if what else left)
         return History(history.records, [*history.timeline, entry], history.sealed)

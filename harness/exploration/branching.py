@@ -23,7 +23,7 @@ from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.deployment import SimulatedDeployment
 from ..worlds.simulated.options import SimulationOptions
 from ..worlds.simulated.world import Captured
-from .census import CensusController, Reached, at_no_time
+from .census import CensusController, Reached
 from .drawn_on_the_way import DrawingController, DrawnRun, FaultAhead
 from .failing import failed_under
 
@@ -80,7 +80,7 @@ class Trunk:
         self._deadline: Duration = run.scenario.deadline
         self._controller = CensusController((), actors)
         self._world = SimulatedDeployment(run, options, self._controller)
-        self._controller.now = self._world.now
+        self._controller.look_at(self._world)
         try:
             self._world.prepare()
             self._world.start()
@@ -92,7 +92,7 @@ class Trunk:
 
     def close(self) -> None:
         self._world.release()
-        self._controller.now = at_no_time
+        self._controller.look_at(None)
 
     def under(self, before: TracedRun, fault: Fault, where: Reached) -> TracedRun:
         """The run under one more fault at an address that is passed, watched to its end.

@@ -22,6 +22,7 @@ from ..protocol.controller import Controller, Strike
 from ..recording.history import History, Stamp
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.deployment import SimulatedDeployment
 from ..worlds.simulated.options import SimulationOptions
 
 
@@ -39,6 +40,8 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     """Microseconds of virtual time since the run began."""
     taken: int = 0
     """Events that its actor had taken."""
+    left: int = 0
+    """How often something had left a node, otherwise than by a link or a write."""
 
 
 class CensusController(Controller):
@@ -50,9 +53,14 @@ class CensusController(Controller):
         self._actors = actors
         self.watching = True
         """Who changes this gives the world its `control` once more."""
-        self.now: Callable[[], Stamp] = at_no_time
+        self.look_at(None)
         self._passed: list[Reached] = []
         self._struck: tuple[int, ...] = ()
+
+    def look_at(self, world: SimulatedDeployment | None) -> None:
+        """See there where in the run something is reached. Let go of it, so that they do not refer to one another."""
+        self._now: Callable[[], Stamp] = _at_no_time if world is None else world.now
+        self._has_left: Callable[[], int] = int if world is None else world.has_left
 
     def watched(self, actor: str) -> frozenset[Point]:
         wanted = self.watching and (self._actors is None or actor in self._actors)
@@ -64,8 +72,8 @@ class CensusController(Controller):
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         # Others are announced as well only where a fault waits for them.
         if self.watching and (not self._moments or self._actors is None or address.name in self._actors):
-            now = self.now()
-            self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at, taken=taken))
+            now, left = self._now(), self._has_left()
+            self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at, taken=taken, left=left))
         return self._note(super().arrived(address, taken)) if self._moments else []
 
     def arm(self, number: int, fault: Fault) -> None:
@@ -112,7 +120,7 @@ class CensusController(Controller):
 _EVERY = frozenset(Point)
 
 
-def at_no_time() -> Stamp:
+def _at_no_time() -> Stamp:
     return Stamp(0, 0)
 
 
@@ -153,10 +161,9 @@ def watched_run(
     controller = CensusController(faults, actors)
     run = Run("census", replace(scenario, faults=tuple(faults)), seed, recorder, kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
-        controller.now = deployment.now
+        controller.look_at(deployment)
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
-        # So that they do not refer to one another any more.
-        controller.now = at_no_time
+        controller.look_at(None)
     return controller.reached(), recorder.history()

@@ -26,7 +26,7 @@ from .exhausting import exhausting_plans, prove, statements
 from .guided import CorpusEntry, GuidedSchedules
 from .largest_errors import LargestErrors, largest_errors, measures
 from .pieces import NO_PIECE, Tried, is_past
-from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
+from .plans import EverySingle, Given, RandomSchedules, SearchPlan, Successive
 from .power import SearchPower, power_of
 from .search import SearchBudget, SearchFindings, Violation, search
 from .shrinking import STEADY, Shrunk, shows_violation, shrink
@@ -154,9 +154,10 @@ def explore(
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
     schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
     every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
-    something new, which are varied, and to which is added. `errors`: so many schedules more, or a quarter of the
-    seconds, seek the largest error where a claim bounds one, at the scenario's own sizes. `show` is told of what is
-    found while it goes on, and `say` of what comes after; `come_to` is told of all of it, each time that there is more.
+    something new, which are tried again and varied, and to which is added. `errors`: so many schedules more, or a
+    quarter of the seconds, seek the largest error where a claim bounds one, at the scenario's own sizes. `show` is told
+    of what is found while it goes on, and `say` of what comes after; `come_to` is told of all of it, each time that
+    there is more.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -168,7 +169,7 @@ def explore(
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
-        registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
+        registry.faults[kind].require_drawn(bench.cluster.name)
     known: tuple[CorpusEntry, ...] = ()
     if corpus is not None:
         make_corpus(corpus)
@@ -176,7 +177,9 @@ def explore(
         check_schedules(known, bench, registry)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
     if corpus is not None:
-        plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
+        # What once exercised something new may violate a claim by now, and is tried as it is before it is varied.
+        again = Given(tuple(entry.trial for entry in known))
+        plans = [again, *_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
     in_order = exhaust or corpus is not None
     before = None if own is None else own.scenario
     usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
+from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Moment, Point, Side
 from ..core.guarantees import Guarantee
 from ..core.quantities import Duration
@@ -202,8 +203,23 @@ class _Seeker:
         passed = [one for one in self.bench.calm if one.address.name == actor] or self.bench.calm
         where = passed[self._nearest_loss(passed, int(so_far * len(passed)))]
         targets = self.bench.actors if all_at_once else (where.address.name,)
-        fault = Fault(self._random.choice(self.kinds), targets, Moment.exactly(where.address))
+        fault = replace(self._against(targets, self._kind()), trigger=Moment.exactly(where.address))
         return Trial((fault,), self.bench.seed)
+
+    def _kind(self) -> FaultKind:
+        return self.bench.registry.faults[self._random.choice(self.kinds)]
+
+    def _against(self, targets: tuple[str, ...], kind: FaultKind) -> Fault:
+        """A fault that hits these, if its kind hits nodes, and has no trigger yet. What else it needs is drawn."""
+        if not kind.lasts and not kind.takes and kind.hits is Hits.NODES:
+            return Fault(kind.name, targets)
+        assert kind.draw is not None
+        return self._at_others(kind.draw(self._random, self.bench.aims), targets)
+
+    def _at_others(self, fault: Fault, targets: tuple[str, ...]) -> Fault:
+        """The ends of a link stay what they are: it may be that nothing passes between others."""
+        hits = self.bench.registry.faults[fault.kind].hits
+        return replace(fault, targets=targets) if hits is Hits.NODES else fault
 
     def _varied(self, call: CloseCall) -> Trial:
         """Somewhat changed, or together with what came close elsewhere: slices that fail at one time each have lost
@@ -226,11 +242,11 @@ class _Seeker:
         before, after = schedule[:place], schedule[place + 1 :]
         match self._random.choice(ways) if schedule else "more":
             case "more":
-                return (*schedule, replace(self._struck_at(schedule, seed), targets=self._some()))
+                return (*schedule, self._at_others(self._struck_at(schedule, seed), self._some()))
             case "less":
                 return (*before, *after)
             case "whom":
-                return (*before, replace(schedule[place], targets=self._others(schedule[place].targets)), *after)
+                return (*before, self._at_others(schedule[place], self._others(schedule[place].targets)), *after)
             case _:
                 return (*before, self._moved(before, schedule[place], seed), *after)
 
@@ -247,15 +263,15 @@ class _Seeker:
         return tuple(one for one in targets if one != actor) or (actor,)
 
     def _struck_at(self, before: Schedule, seed: int) -> Fault:
-        """A crash of an actor at an address that is passed after these faults, mostly where much would be lost."""
-        kind = self._random.choice(self.kinds)
+        """A fault that hits an actor at an address that is passed after these, mostly where much would be lost."""
+        kind = self._kind()
         later = self._later(before, seed)
         if not later:
             when = Duration(self._random.randrange(1, self.bench.aims.span.micros))
-            return Fault(kind, (self._random.choice(self.bench.actors),), AtTime(when))
+            return replace(self._against((self._random.choice(self.bench.actors),), kind), trigger=AtTime(when))
         worst = [one for one in later if (one.address.point, one.address.side) in _BEFORE_LOSS]
         where = self._random.choice(worst if worst and self._random.random() < 0.7 else later)
-        return Fault(kind, (where.address.name,), Moment.exactly(where.address))
+        return replace(self._against((where.address.name,), kind), trigger=Moment.exactly(where.address))
 
     def _moved(self, before: Schedule, fault: Fault, seed: int) -> Fault:
         """Somewhat earlier or later."""

@@ -430,16 +430,16 @@ def _concerns(kind: FaultKind, fault: Fault, address: Address) -> bool:
 
 @dataclass(frozen=True)
 class Given:
-    """Schedules that are there already."""
+    """Trials that are there already, in their order."""
 
-    schedules: tuple[Schedule, ...]
+    given: tuple[Trial, ...]
     large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
-        yield from range(len(self.schedules))
+        yield from range(len(self.given))
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield Trial(self.schedules[piece], bench.seed)
+        yield self.given[piece]
 
     def lost(self, bench: Bench, piece: int) -> LostTrials:
         return LostTrials(1, 0)

@@ -27,6 +27,7 @@ from ..running.judgement import (
     unless_remembered,
     unless_untried,
 )
+from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .largest_errors import SCHEDULES, LargestErrors, largest_errors
@@ -110,8 +111,8 @@ def simulate(
     claims on time. Same scenario, schedule, seed and options: same result.
 
     Operators are examined as far as that takes a moment. What the subject's code keeps in variables, of modules,
-    classes or functions, is put back at crashes and in the end; what it writes to files, which no crash takes, and can
-    read again leaves the claims UNKNOWN. `explore` and `run` look further.
+    classes or functions, is put back where a node crashes or is given up for lost, and in the end; what it writes to
+    files, which no crash takes, and can read again leaves the claims UNKNOWN. `explore` and `run` look further.
 
     Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, InvalidOperator when the
     user's code fails, or does not give the same every time.
@@ -123,9 +124,15 @@ def simulate(
     check(planned, bench.cluster.places, registry.faults, registry.oracles)
     check_punctuations(planned)
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
-    _examined(scenario)
-    history = bench.run_thoroughly(faults, seed)
-    verdicts, entry = bench.judge(history), remembered_in(history)
+    outside = OutsideMemory(bench.subject)
+    try:
+        _examined(scenario)
+        outside.put_back()
+        history = bench.run_thoroughly(faults, seed, outside)
+        verdicts, entry = bench.judge(history), remembered_in(history)
+    finally:
+        # Who judges has executed operators again, and the next run is another.
+        outside.put_back()
     if Activity.DELIVERY not in bench.subject.at_work(history):
         verdicts = tuple(unless_untried([Activity.DELIVERY], verdict) for verdict in verdicts)
     if entry is None:
@@ -161,6 +168,8 @@ def largest_error(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
     bench = Bench(scenario, registry, seed=seed, options=options)
+    for kind in kinds:
+        registry.faults[kind].require_drawn(bench.cluster.name)
     require_repeatable(scenario)
     bench.require_forgetting()
     return largest_errors(bench, schedules, kinds=tuple(kinds))

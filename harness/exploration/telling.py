@@ -113,12 +113,23 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         "struck",
         f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{alike}{beyond}",
     )
+    if passed := explored.bench.passed_again:
+        yield Fact(
+            "passed again",
+            f"{len(passed):,} of these addresses come more than once, as {passed[0].address} does {passed[0].times:,} "
+            "times: no crash is tried at any but the first",
+            Tone.OPEN,
+        )
     if findings.pairs is not None and not explored.exhaust:
         yield Fact("pairs", _pairs(findings.pairs))
     if explored.corpus is not None:
         grown = explored.corpus
         added = f"and {grown.added:,} added that exercised something new"
-        yield Fact("corpus", f"{counted(grown.had, 'schedule')} varied, {grown.trouble or added}")
+        # They come first, and are varied once all of them have been tried.
+        whole = findings.tried >= grown.had
+        had = counted(grown.had, "schedule")
+        again = f"{had} tried again and varied" if whole else f"{findings.tried:,} of {had} tried again"
+        yield Fact("corpus", f"{again}, {grown.trouble or added}")
     if findings.whole_runs:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
     if explored.bench.not_looked_at:

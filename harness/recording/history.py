@@ -5,6 +5,7 @@ the timeline of what really happened to the machines, with the proof that each f
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -296,13 +297,18 @@ class History:
         return self.sealed and any(isinstance(entry, Drained) for entry in self.timeline)
 
     def struck(self) -> Iterator[FaultStruck]:
-        """The faults that struck, each with the proof that came when it healed."""
-        proofs = {(e.number, e.target): e.proof for e in self.timeline if isinstance(e, FaultHealed)}
+        """The faults that struck, each with the proof that came when it healed. What one fault does to a target in
+        several ways heals in the order in which it was done."""
+        proofs: dict[tuple[int, str], deque[Proof]] = {}
+        for entry in self.timeline:
+            if isinstance(entry, FaultHealed):
+                proofs.setdefault((entry.number, entry.target), deque()).append(entry.proof)
         for entry in self.timeline:
             if isinstance(entry, FaultStruck):
-                proof = proofs.get((entry.number, entry.bite.target)) if entry.bite.lasting else None
-                if proof is not None:
-                    entry = msgspec.structs.replace(entry, bite=msgspec.structs.replace(entry.bite, proof=proof))
+                healed = proofs.get((entry.number, entry.bite.target)) if entry.bite.lasting else None
+                if healed:
+                    bite = msgspec.structs.replace(entry.bite, proof=healed.popleft())
+                    entry = msgspec.structs.replace(entry, bite=bite)
                 yield entry
 
     def digest(self) -> str:

@@ -395,11 +395,11 @@ def judge_folder(
             scenario = replace(scenario, faults=tuple(saved.fault() for saved in description.schedule))
     except InvalidScenario as error:
         raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
+    # First, as the run itself was: who examines operators or judges executes them, too, and they may remember that.
+    differs = "" if cluster_of is None else why_not_repeated(path, description, history, registry, cluster_of)
     determinism = examine_operators(scenario, beginning(history, scenario.subject.sources), description.origin)
     judgement = judge_history(scenario, history, registry.oracles, virtual, determinism)
-    if cluster_of is not None and not determinism.differs:
-        judgement = _as_far_as_repeated(judgement, why_not_repeated(path, description, history, registry, cluster_of))
-    return description, history, judgement
+    return description, history, judgement if determinism.differs else _as_far_as_repeated(judgement, differs)
 
 
 def collate_query(path: Path, description: Description, history: History) -> CollatedQuery:

@@ -39,8 +39,8 @@ def why_not_repeated(
     path: Path, description: Description, history: History, registry: Registry, cluster_of: MakesCluster
 ) -> str:
     """In words, how a run that is made again differs from its record; empty where it does not, where it ran on a real
-    cluster, was cut short, or is too long to be made again. Raises what `planned_again` and `cluster_of` do."""
-    if description.cluster.get("cluster") != "simulated" or not history.sealed or _length(history) > LONGEST:
+    cluster, was cut short, or is too long to be made again. Raises what `planned_again` does."""
+    if not _is_simulated(description, history) or not history.sealed or _length(history) > LONGEST:
         return ""
     _, named = planned_again(path, registry)
     compared = _Compared(history)
@@ -53,6 +53,12 @@ def why_not_repeated(
     except StreamproofError as error:
         return compared.differs or f"it cannot be run again ({error})"
     return compared.differs
+
+
+def _is_simulated(description: Description, history: History) -> bool:
+    """Whatever name is on record: only a simulator counts its steps."""
+    named = description.cluster.get("cluster") == "simulated"
+    return named or any(entry.stamp.step is not None for entry in history.timeline)
 
 
 def _length(history: History) -> int:

@@ -117,8 +117,8 @@ def explore_command(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Vary schedules that exercised something new, in place of drawing all at random, and keep them in "
-            "this folder: it grows from search to search, and searches can share it.",
+            help="Try the schedules in this folder again, then vary them, in place of drawing all at random, and keep "
+            "those in it that exercise something new: it grows from search to search, and searches can share it.",
             show_default=False,
         ),
     ] = None,

@@ -7,9 +7,11 @@ refers to it finds it as it was. It costs as much as there are objects, and not 
 
 So that nothing is missed, one rule binds all that takes part in a world, mechanisms, merges, wraps and the states of
 operators among them: *what changes is reached from the world, and nothing else remembers anything*: no variable of a
-module or a class, no file. What is frozen, a message, a record, a frozen dataclass or struct, is taken to stay as it is
-with all that it holds, and a list of events that was sent is never changed. Where something is reached that cannot be
-put back, a generator or an iterator, or an object of a kind that is not written in Python, `NotCapturable` says which.
+module or a class, no file. What is frozen and streamproof's own, a message, a record, a setting, is taken to stay as it
+is with all that it holds, and a list of events that was sent is never changed. Of a user's, what it holds is walked.
+Keys of dictionaries, and what a frozen set holds, are hashed, and taken to stay as they are. Where something is reached
+that cannot be put back, a generator or an iterator, or an object of a kind that is not written in Python,
+`NotCapturable` says which.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
+from itertools import takewhile
 from pathlib import PurePath
-from random import Random
+from random import Random, SystemRandom
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -46,6 +49,10 @@ class NotCapturable(Exception):
 
 
 _LEAF, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _SLOTS, _METHOD, _FUNCTION, _PARTIAL, _RANDOM, _CELL = range(13)
+_FROZEN: Final = 13
+_WITH_MORE: Final = 16
+"""Added to the kind of what holds something, and has attributes beside that."""
+_OURS: Final = __name__.partition(".")[0]
 _NEVER_CHANGE: Final = (
     *(NoneType, bool, int, float, complex, str, bytes, frozenset, range, slice, type(...), NotImplementedType),
     *(type, ModuleType, Enum, re.Pattern, PurePath, UUID, Decimal, Fraction),
@@ -84,21 +91,16 @@ _leaves: Final[set[type]] = set()
 def _kind(one: Any, cls: type) -> int:
     if cls in _KNOWN:
         return _KNOWN[cls]
-    if issubclass(cls, _NEVER_CHANGE) or is_frozen(cls):
+    if issubclass(cls, _NEVER_CHANGE) or (is_frozen(cls) and _is_ours(cls)):
         return _LEAF
-    if issubclass(cls, tuple):
-        return _TUPLE
-    if issubclass(cls, partial):
-        return _PARTIAL
-    if issubclass(cls, Random):
-        return _RANDOM
-    for base, kind in ((dict, _DICT), (list, _LIST), (set, _SET), (deque, _DEQUE)):
+    if issubclass(cls, SystemRandom):
+        raise NotCapturable(f"a {cls.__qualname__} draws from what no run can put back")
+    for base, kind in _HOLDERS.items():
         if issubclass(cls, base):
-            if getattr(one, "__dict__", None):
-                raise NotCapturable(f"a {cls.__qualname__} is a {base.__name__} with attributes of its own")
-            return kind
+            more = cls is not base and (hasattr(one, "__dict__") or _slots_of(cls))
+            return kind + _WITH_MORE if more else kind
     if issubclass(cls, msgspec.Struct):
-        return _SLOTS
+        return _FROZEN if is_frozen(cls) else _SLOTS
     try:
         # Refused for what holds more than Python can see.
         object.__reduce_ex__(one, 2)
@@ -107,6 +109,17 @@ def _kind(one: Any, cls: type) -> int:
     if cls.__reduce__ is not object.__reduce__ or cls.__reduce_ex__ is not object.__reduce_ex__:
         raise NotCapturable(f"a {cls.__module__}.{cls.__qualname__} keeps what it holds to itself")
     return _SLOTS if _slots_of(cls) else _OBJECT if hasattr(one, "__dict__") else _LEAF
+
+
+_HOLDERS: Final = {base: kind for base, kind in _KNOWN.items() if kind in (_TUPLE, _LIST, _DICT, _SET, _DEQUE)} | {
+    partial: _PARTIAL,
+    Random: _RANDOM,
+}
+"""What it is there for is to hold something; what is derived from it may have more."""
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == _OURS
 
 
 def is_frozen(cls: type) -> bool:
@@ -119,10 +132,11 @@ _slots: Final[dict[type, tuple[Any, ...]]] = {}
 
 
 def _slots_of(cls: type) -> tuple[Any, ...]:
-    """What reads and writes each of the slots of a class."""
+    """What reads and writes each of the slots of a class, but for those by which it holds what it is there to hold."""
     if cls not in _slots:
+        own = takewhile(lambda base: base not in _HOLDERS, cls.__mro__)
         _slots[cls] = tuple(
-            slot for base in cls.__mro__ for slot in vars(base).values() if isinstance(slot, MemberDescriptorType)
+            slot for base in own for slot in vars(base).values() if isinstance(slot, MemberDescriptorType)
         )
     return _slots[cls]
 
@@ -189,6 +203,16 @@ class Capture:
     def _other(self, one: Any, kind: int) -> Iterable[Any]:
         """Keep what an object of a rarer kind holds, and return it."""
         held: list[Any]
+        if kind >= _WITH_MORE:
+            return [*self._other(one, kind - _WITH_MORE), *self._other(one, _SLOTS)]
+        if kind == _DICT:
+            self._dicts.append((one, one.copy()))
+            return list(one.values())
+        if kind == _LIST:
+            self._lists.append((one, one.copy()))
+            return list(one)
+        if kind == _TUPLE:
+            return list(one)
         if kind == _SET:
             held = list(one)
             self._sets.append((one, held))
@@ -209,8 +233,10 @@ class Capture:
                 self._dicts.append((attributes, attributes.copy()))
                 return [*held, *attributes.values()]
             return held
+        if kind == _FROZEN:
+            return [getattr(one, name) for name in type(one).__struct_fields__]
         if kind == _FUNCTION:
-            return [*(one.__closure__ or ()), *(one.__defaults__ or ())]
+            return [*(one.__closure__ or ()), *(one.__defaults__ or ()), one.__kwdefaults__, one.__dict__]
         if kind == _CELL:
             try:
                 contents = one.cell_contents
@@ -219,7 +245,7 @@ class Capture:
             self._cells.append((one, contents))
             return (contents,)
         if kind == _PARTIAL:
-            return [one.func, *one.args, *one.keywords.values()]
+            return [one.func, *one.args, one.keywords, one.__dict__]
         assert kind == _RANDOM
         self._randoms.append((one, one.getstate()))
         return ()

@@ -13,9 +13,10 @@ from ...contracts.subject import Deployment, SchemeSubject
 from ...core.errors import Unsupported
 from ...core.places import numbered_workers
 from ...protocol.controller import Controller
-from ...recording.history import FaultStruck, Remembered, Stamp, TimelineEntry
+from ...recording.history import Bite, FaultStruck, NodeGone, NodeUp, Remembered, Stamp, TimelineEntry
 from ...recording.recorder import Recorder
 from ...recording.records import Record
+from .carried_over import OtherProcess
 from .deployment import SimulatedDeployment
 from .memory_outside import OutsideMemory
 from .options import SimulationOptions
@@ -30,10 +31,10 @@ class SimulatedCluster:
     virtual_time = True
 
     def __init__(self, options: SimulationOptions | None = None, *, thorough: bool = False) -> None:
-        """`thorough`: a crash takes also what the subject's code keeps outside of the world (`memory_outside`); disks
-        and links pass on what was written and sent, whatever became of it (`written`); and of code that is not
-        streamproof's own it is found out, after a run with crashes, whether it remembers more than that takes
-        (`remembering`)."""
+        """`thorough`: whoever comes in the place of another finds what the subject's code keeps outside of the world
+        (`memory_outside`) as it was at first; disks and links pass on what was written and sent, whatever became of it
+        (`written`); and of code that is not streamproof's own it is found out, after a run in which a node was lost,
+        whether it remembers more than that takes (`remembering`)."""
         self.options = options or SimulationOptions()
         self._thorough = thorough
         self.places = numbered_workers(self.options.nodes)
@@ -63,16 +64,24 @@ class SimulatedCluster:
         assert isinstance(run.scenario.subject, SchemeSubject)
         outside = OutsideMemory(run.scenario.subject)
         forgetting = _Forgetting(run.recorder, outside)
-        with self._forgetful(run, forgetting) as deployment:
-            yield deployment
-        if not forgetting.crashes or not outside.has_code_of_others:
-            return
-        outside.put_back()
-        what, not_looked_at = find_remembered(
-            run, lambda again: self._forgetful(again, _Forgetting(again.recorder, outside)), forgetting.crashes
-        )
-        if what or not_looked_at:
-            run.recorder.log(Remembered(run.recorder.latest, what, not_looked_at))
+        # As the subject is now: what no other process imports is there what it is here, and the run may change it.
+        other = OtherProcess(run.scenario.subject) if run.scenario.faults and outside.has_code_of_others else None
+        try:
+            with self._forgetful(run, forgetting) as deployment:
+                yield deployment
+            if not forgetting.losses or other is None:
+                return
+            outside.put_back()
+            what, not_looked_at = find_remembered(
+                run,
+                lambda again: self._forgetful(again, _Forgetting(again.recorder, outside)),
+                forgetting.losses,
+                other,
+            )
+            if what or not_looked_at:
+                run.recorder.log(Remembered(run.recorder.latest, what, not_looked_at))
+        finally:
+            outside.put_back()
 
     def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
@@ -89,8 +98,8 @@ class SimulatedCluster:
 
     @contextmanager
     def simulate_thoroughly(self, outside: OutsideMemory, run: Run) -> Iterator[SimulatedDeployment]:
-        """As `simulate`, where disks and links pass on what was written and sent, and each crash puts back what is
-        `outside` of the world."""
+        """As `simulate`, where disks and links pass on what was written and sent, and each loss of a node puts back
+        what is `outside` of the world."""
         with self._forgetful(run, _Forgetting(run.recorder, outside)) as deployment:
             yield deployment
 
@@ -107,22 +116,37 @@ class SimulatedCluster:
 
 
 class _Forgetting:
-    """A recorder that sees to it that who was crashed remembers nothing. Elsewhere, where there is nothing to remember,
-    it is the recorder that it passes on to."""
+    """A recorder that sees to it that nobody remembers what another did in whose place he is. Elsewhere, where there is
+    nothing to remember, it is the recorder that it passes on to."""
 
     def __init__(self, recorder: Recorder, outside: OutsideMemory) -> None:
         self._recorder = recorder
         self._outside = outside
-        self.crashes: list[int] = []
-        """The steps in which somebody was crashed."""
+        self.losses: list[int] = []
+        """The steps in which a node was lost."""
+        self._down: set[str | None] = set()
+        """Nodes that have crashed, and are not back."""
         self.note: Callable[[int, Record], None] = recorder.note
         self.deployed: Callable[[Mapping[str, object]], None] = recorder.deployed
 
     def log(self, entry: TimelineEntry) -> None:
         self._recorder.log(entry)
-        if isinstance(entry, FaultStruck) and entry.bite.gone:
-            self.crashes.append(entry.stamp.step or 0)
+        if self._is_loss(entry):
+            self.losses.append(entry.stamp.step or 0)
             self._outside.put_back()
+
+    def _is_loss(self, entry: TimelineEntry) -> bool:
+        """Whether a node has crashed, or is given up for lost that has not: whoever comes in the place of what is
+        frozen there is in another process."""
+        match entry:
+            case FaultStruck(bite=Bite(gone=True, node=node)):
+                self._down.add(node)
+                return True
+            case NodeGone(node=node):
+                return node not in self._down
+            case NodeUp(node=node):
+                self._down.discard(node)
+        return False
 
     @property
     def latest(self) -> Stamp:

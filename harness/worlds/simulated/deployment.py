@@ -57,6 +57,8 @@ class SimulatedDeployment:
         self._show = run.show
         self.now: Callable[[], Stamp] = self._world.stamp
         """The time of the world, and its step."""
+        self.has_left: Callable[[], int] = self._world.has_left
+        """How often something has left a node otherwise than by a link or a write."""
 
     @property
     def steps(self) -> int:

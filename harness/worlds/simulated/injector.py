@@ -9,7 +9,7 @@ from random import Random
 from typing import Final, Protocol
 
 from ...contracts.inflicting import inflict
-from ...contracts.injection import FaultKind, Link, Machines
+from ...contracts.injection import FaultKind, Link, Machines, single
 from ...core.places import Places
 from ...core.quantities import Duration
 from ...core.schedule import Fault
@@ -176,7 +176,7 @@ class _Machines(Machines):
         return heal
 
     def cut(self, links: Sequence[Link]) -> list[Bite]:
-        (link,) = links
+        link = single(links)
         network = self._world.network
         cut = network.cut(self._paths(link))
 

@@ -5,9 +5,9 @@ A crash takes the memory of a process with it, and all of these are that. A simu
 to (`capturing`), and nothing else: who kept something here would survive in the simulator alone. So it is found, from
 the subject over its classes and the modules in which these were written, and can be put back to what it was at first.
 
-Only containers of Python's own, buffers, variables, and objects of the user's own classes are put back. What is kept in
-a file, in an iterator, in a module of others, or in another object that is not written in Python, is not seen here: a
-run, or a search, finds it out by going on in another process (`carried_over`).
+Only containers that are written in Python, buffers, variables, and objects of the user's own classes are put back. What
+is kept in a file, in an iterator, in a module of others, or in another object that is not written in Python, is not
+seen here: a run, or a search, finds it out by going on in another process (`carried_over`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import os
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from types import CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
@@ -36,6 +36,11 @@ _LARGEST: Final = 1 << 26
 """Bytes of a buffer that is put back."""
 _MOST: Final = 100_000
 """Things that are looked at: what is kept in a larger one was loaded, and not remembered."""
+_PLAIN: Final = frozenset({str, bytes, int, float, bool, complex, type(None)})
+"""What never changes and leads to nothing. What is derived from it can have attributes."""
+_CAN_BE_MORE: Final = (tuple, frozenset, dict, list, deque, set, partial)
+"""What is derived from these can have attributes beside what it holds."""
+_Cache: Final = type(lru_cache(lambda: None))
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class OutsideMemory:
         homes = {(getattr(part, "__module__", None) or "").partition(".")[0] for part in parts}
         self._packages = homes - sys.stdlib_module_names
         """The user's, installed or not."""
+        self._containers = set(_CONTAINERS)
+        """Modules and packages whose objects are such, as far as is known."""
         self.has_code_of_others = False
         """Whether any of the code is not streamproof's own."""
         self._seen: set[int] = set()
@@ -79,7 +86,7 @@ class OutsideMemory:
                 kept.put_back()
 
     def _look_at(self, name: str, one: Any) -> None:
-        if id(one) in self._seen or isinstance(one, str | bytes | int | float | None):
+        if id(one) in self._seen or type(one) in _PLAIN:
             return
         self._seen.add(id(one))
         self._alive.append(one)
@@ -93,19 +100,18 @@ class OutsideMemory:
             case MethodType():
                 self._todo += [(name, one.__func__), (name, one.__self__)]
             case partial():
-                self._todo += [(name, held) for held in (one.func, *one.args, *one.keywords.values())]
+                self._todo += [(name, held) for held in (one.func, *one.args, one.keywords, vars(one))]
             case staticmethod() | classmethod():
                 self._todo.append((name, one.__func__))
             case property():
-                self._todo += [(name, held) for held in (one.fget, one.fset)]
+                self._todo += [(name, held) for held in (one.fget, one.fset, one.fdel)]
             case CellType():
                 self._keep(name, *_of_cell(one))
                 self._todo += [(name, held) for held in _contents(one)]
             case tuple() | frozenset():
                 self._todo += [(name, held) for held in one]
-            case MutableMapping():
-                if isinstance(one, dict) or one is os.environ:
-                    self._keep(name, *_of_mapping(one))
+            case dict():
+                self._keep(name, *_of_mapping(one))
                 self._todo += [(name, held) for held in islice(one.values(), _MOST)]
             case list() | deque():
                 self._keep(name, *_of_sequence(one))
@@ -113,23 +119,33 @@ class OutsideMemory:
             case set():
                 self._keep(name, *_of_set(one))
                 self._todo += [(name, held) for held in islice(one, _MOST)]
+            case _ if one is os.environ:
+                self._keep(name, *_of_mapping(one))
             case ContextVar():
                 self._keep(name, *_of_variable(one))
                 self._todo.append((name, one.get(None)))
+            case _ if _is_numpys(one):
+                self._keep(name, *_of_array(one))
+                self._todo += [(name, held) for held in (one.ravel().tolist() if one.dtype.hasobject else ())]
             case _ if _is_buffer(one):
                 self._keep(name, *_of_buffer(one))
-            case _ if hasattr(one, "cache_clear") and hasattr(one, "cache_info"):
+            case _Cache():
                 self._keep(f"{name}, a cache", *_of_cache(one))
-                self._todo.append((name, getattr(one, "__wrapped__", None)))
+                self._todo += [(name, one.__wrapped__), (name, vars(one))]
             case _:
                 self._look_at_object(name, one)
+        if isinstance(one, _CAN_BE_MORE) and type(one) not in _CAN_BE_MORE:
+            self._look_at_object(name, one)
 
     def _keep(self, name: str, has_changed: Callable[[], bool], put_back: Callable[[], None]) -> None:
         self._kept.append(_Kept(name, has_changed, put_back))
 
     def _look_at_object(self, name: str, one: Any) -> None:
         cls = type(one)
-        if not self._is_users(cls.__module__) and cls.__module__.partition(".")[0] not in _CONTAINERS:
+        top = cls.__module__.partition(".")[0]
+        if isinstance(one, MutableMapping | MutableSequence | MutableSet) and top not in sys.stdlib_module_names:
+            self._containers.add(top)
+        if not self._is_users(cls.__module__) and top not in self._containers:
             return
         self._todo.append((name, cls))
         attributes = getattr(one, "__dict__", None)
@@ -259,11 +275,29 @@ def _of_slots(one: Any, slots: list[MemberDescriptorType]) -> _Pair:
     return lambda: not _same_items([read_slot(one, slot) for slot in slots], kept), put_back
 
 
+def _is_numpys(one: Any) -> bool:
+    """Whether it is an array of numpy's that can be written to."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(one, numpy.ndarray) and one.flags.writeable and one.nbytes <= _LARGEST
+
+
+def _of_array(one: Any) -> _Pair:
+    # Of objects, the copy refers to those that the array has now, so that they live on.
+    kept = one.copy()
+
+    def put_back() -> None:
+        if one.shape != kept.shape:
+            one.resize(kept.shape, refcheck=False)
+        one[...] = kept
+
+    return lambda: one.shape != kept.shape or one.tobytes() != kept.tobytes(), put_back
+
+
 def _is_buffer(one: Any) -> bool:
-    """Whether it can be written to as bytes: an array, also one of numpy's."""
+    """Whether it can be written to as bytes. Where it has references to objects, it cannot: nobody counts those."""
     try:
         with memoryview(one) as seen:
-            return not seen.readonly and seen.c_contiguous and seen.nbytes <= _LARGEST
+            return not seen.readonly and seen.c_contiguous and seen.nbytes <= _LARGEST and "O" not in seen.format
     except (TypeError, ValueError, BufferError):
         return False
 
@@ -322,8 +356,9 @@ def _of_cell(cell: CellType) -> _Pair:
 
 
 def _of_cache(cache: Any) -> _Pair:
-    held = cache.cache_info().currsize
-    return lambda: cache.cache_info().currsize != held, cache.cache_clear
+    # What it has handed out may have been changed where it is, and what it holds replaced by as much.
+    kept = cache.cache_info()
+    return lambda: bool(cache.cache_info().currsize) and cache.cache_info() != kept, cache.cache_clear
 
 
 def _of_namespace(namespace: dict[str, Any]) -> _Pair:

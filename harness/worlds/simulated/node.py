@@ -54,14 +54,17 @@ class WorldNode(Freezable):
 
     def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
         if not self.puts_off(self.drop_below, slice_id, incarnation, below):
+            self._world.left_nodes += 1
             self._world.placing.drop_below(slice_id, incarnation, below)
 
     def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
         if not self.puts_off(self.restart_all, coordinator, incarnation, given):
+            self._world.left_nodes += 1
             self._world.placing.restart_all(coordinator, incarnation, given)
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         if not self.puts_off(self.ready, slice_id, incarnation):
+            self._world.left_nodes += 1
             self._world.placing.ready(slice_id, incarnation)
 
     @property

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Final
 
 from ...contracts.cluster import Run
-from ...contracts.subject import SchemeSubject
 from ...recording.recorder import MemoryRecorder
 from .carried_over import OtherProcess, WorldsArrived
 from .deployment import SimulatedDeployment
@@ -27,17 +26,18 @@ _CRASHES: Final = 3
 
 
 def find_remembered(
-    run: Run, simulate: Callable[[Run], AbstractContextManager[SimulatedDeployment]], crashes: Sequence[int]
+    run: Run,
+    simulate: Callable[[Run], AbstractContextManager[SimulatedDeployment]],
+    losses: Sequence[int],
+    elsewhere: OtherProcess,
 ) -> tuple[str, str]:
-    """What is remembered, and what could not be looked at; empty where there is none. `crashes` are the steps of the
-    run in which an incarnation was lost."""
-    subject = run.scenario.subject
-    assert isinstance(subject, SchemeSubject)
-    steps = sorted(set(crashes))
+    """What is remembered, and what could not be looked at; empty where there is none. `losses` are the steps of the run
+    in which a node was lost; `elsewhere` is of its subject as that was before the run."""
+    steps = sorted(set(losses))
     carried = set(steps[:: -(-len(steps) // _CRASHES)])
     recorder = MemoryRecorder()
     digests: list[str | None] = []
-    with OtherProcess(subject) as other:
+    with elsewhere as other:
         with simulate(replace(run, recorder=recorder, show=lambda live: None)) as world:
             world.prepare()
             world.start()

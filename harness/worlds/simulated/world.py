@@ -117,6 +117,9 @@ class SimulatedWorld:
         self.steps = 0
         self.at_rest = False
         """Whether it has come to rest, and nothing that is lacking could set it going again."""
+        self.left_nodes = 0
+        """How often something has left a node otherwise than by a link or a write, so that its death takes none of it:
+        an output was delivered, the manager or the store was told something."""
         self._recorder = recorder
         self._note = recorder.note
         every: tuple[SliceSpec | CoordinatorSpec, ...] = (*specs, *coordinators)
@@ -310,11 +313,15 @@ class SimulatedWorld:
     def stamp(self) -> Stamp:
         return Stamp(self._event_queue.now, self.steps)
 
+    def has_left(self) -> int:
+        return self.left_nodes
+
     # What nodes ask for
 
     def note(self, record: Record) -> None:
         kind = type(record)
         if kind is Delivered and self._outside.sinks:
+            self.left_nodes += 1
             record = self._outside.numbered(record)  # type: ignore[arg-type]
         self._note(self._event_queue.now, record)
         if kind in COUNTED:

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from streamproof.faults import partition as partitions
+from streamproof.faults import pause as pauses
 from streamproof.faults.crash import KIND, crash
+from streamproof.faults.partition import partition
+from streamproof.faults.pause import pause
 from streamproof.harness.contracts.injection import FaultKind, Link, Machines
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.errors import InvalidFault
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.errors import InvalidFault, Unsupported
+from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import Bite, FaultStruck, History
@@ -25,10 +29,14 @@ from verdicts_of import JUDGES
 
 
 def _struck_by(inflict: Callable[[Machines, Fault], list[Bite]], *targets: str) -> tuple[History, Judgement]:
-    kinds: dict[str, FaultKind] = {"crash": replace(KIND, inflict=inflict)}
+    fault = crash(*targets or ("trace-0",)).after(events(20))
+    return _struck(fault, replace(KIND, inflict=inflict))
+
+
+def _struck(fault: Fault, kind: FaultKind) -> tuple[History, Judgement]:
     subject = passive_replication(trace(), checkpoint_every=events(8))
-    scenario = Scenario(subject, numbered(events=60, batch=4), [crash(*targets or ("trace-0",)).after(events(20))])
-    return run_in_memory(scenario, SimulatedCluster(), kinds, JUDGES, seed=1)
+    scenario = Scenario(subject, numbered(events=60, batch=4), [fault])
+    return run_in_memory(scenario, SimulatedCluster(), {kind.name: kind}, JUDGES, seed=1)
 
 
 def _bitten(fault: Fault) -> Bite:
@@ -106,6 +114,70 @@ def test_one_that_strikes_each_in_its_own_way_bites() -> None:
 
     history, _ = _struck_by(inflict, "trace-0", "relay-0")
     assert [entry.bite.target for entry in history.timeline if isinstance(entry, FaultStruck)] == ["trace-0", "relay-0"]
+
+
+def _cuts(*links: Link) -> FaultKind:
+    return replace(partitions.KIND, inflict=lambda machines, fault: machines.cut(links))
+
+
+@pytest.mark.parametrize(
+    ("fault", "link", "said"),
+    [
+        (
+            partition("relay-0", "trace-0"),
+            Link("relay-0", "trace-0", one_way=True),
+            "strikes what passes from relay-0 to trace-0, and is to strike what passes from relay-0 to trace-0 and "
+            "from trace-0 to relay-0",
+        ),
+        (
+            partition("relay-0", "trace-0", one_way=True),
+            Link("relay-0", "trace-0"),
+            "strikes what passes from relay-0 to trace-0 and from trace-0 to relay-0, and is to strike what passes "
+            "from relay-0 to trace-0: .*`partition relay-0 to trace-0, once",
+        ),
+        (
+            partition("relay-0", "trace-0", one_way=True),
+            Link("trace-0", "relay-0", one_way=True),
+            "strikes what passes from trace-0 to relay-0, and is to strike what passes from relay-0 to trace-0",
+        ),
+    ],
+)
+def test_one_that_cuts_another_way_than_it_says_is_refused(fault: Fault, link: Link, said: str) -> None:
+    with pytest.raises(InvalidFault, match=f"the fault partition {said}"):
+        _struck(fault.after(events(20)), _cuts(link))
+
+
+def test_one_that_cuts_each_way_by_itself_cuts_both() -> None:
+    def inflict(machines: Machines, fault: Fault) -> list[Bite]:
+        first, second = fault.targets
+        return [
+            bite for link in (Link(first, second, True), Link(second, first, True)) for bite in machines.cut([link])
+        ]
+
+    history, _ = _struck(
+        partition("relay-0", "trace-0").after(events(20)).lasting(ms(2)), replace(partitions.KIND, inflict=inflict)
+    )
+    assert len(list(history.struck())) == 2
+
+
+def test_one_that_cuts_several_links_at_once_is_told_that_the_cluster_cannot() -> None:
+    fault = partition("relay-0", "trace-0").after(events(20))
+    link = Link("relay-0", "trace-0")
+    with pytest.raises(Unsupported, match="this cluster cannot cut 2 links between slices by one call, but one: call"):
+        _struck(fault, _cuts(link, link))
+
+
+def test_what_one_does_to_a_target_in_several_ways_is_proven_of_each() -> None:
+    def inflict(machines: Machines, fault: Fault) -> list[Bite]:
+        return [*machines.fail_writes(fault.targets), *machines.pause(fault.targets)]
+
+    kind = replace(pauses.KIND, inflict=inflict)
+    history, judgement = _struck(pause("trace-0").after(events(1)).lasting(ms(1)), kind)
+    assert [(str(entry.bite.proof), entry.bite.bit) for entry in history.struck()] == [
+        ("writes refused: 0", False),
+        ("actions put off: 5", True),
+    ]
+    assert {verdict.status for verdict in judgement.verdicts} == {Status.UNKNOWN}
 
 
 def test_one_that_returns_what_it_was_given_bites() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from random import SystemRandom
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from coordinators_of_users import cutting, together
 from mechanisms_of_users import hurrying
@@ -393,11 +396,90 @@ def test_a_state_of_a_users_own_is_put_back() -> None:
     as_whole_runs(bench_with(Remembering(lambda: {"nested": [1, {2}]})))
 
 
+class LateDict(dict[str, int]):
+    """Has an attribute once it has been used."""
+
+
+class SlottedDict(dict[str, int]):
+    __slots__ = ("n",)
+
+
+class LateTuple(tuple[int, ...]):
+    pass
+
+
+class LateDeque(deque[int]):
+    pass
+
+
+class Late(partial[None]):
+    pass
+
+
+@dataclass(frozen=True)
+class Frozen:
+    held: list[int]
+
+
+class FrozenStruct(Struct, frozen=True):
+    held: list[int]
+
+
+def a_function() -> Callable[..., list[int]]:
+    def held(*, box: list[int]) -> list[int]:
+        return box
+
+    held.__kwdefaults__ = {"box": []}
+    return held
+
+
+def lengthened(held: list[int]) -> int:
+    held.append(1)
+    return len(held)
+
+
+def counted(one: Any) -> int:
+    one.n = getattr(one, "n", 0) + 1
+    n: int = one.n
+    return n
+
+
+ODD: dict[str, tuple[Callable[[], Any], Callable[[Any], int]]] = {
+    "attribute of a dict": (LateDict, counted),
+    "slot of a dict": (SlottedDict, counted),
+    "attribute of a tuple": (LateTuple, counted),
+    "attribute of a deque": (LateDeque, counted),
+    "attribute of a partial": (lambda: Late(print), counted),
+    "attribute of a function": (a_function, counted),
+    "default argument": (a_function, lambda function: lengthened(function())),
+    "factory of a defaultdict": (lambda: defaultdict(list), lambda one: lengthened(one["x"])),
+    "frozen dataclass": (lambda: Frozen([]), lambda one: lengthened(one.held)),
+    "frozen struct": (lambda: FrozenStruct([]), lambda one: lengthened(one.held)),
+}
+"""What a state can have, and how it goes on."""
+
+
+class GoingOn(Remembering):
+    def __init__(self, kind: str) -> None:
+        super().__init__(ODD[kind][0])
+        self._kind = kind
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        return [(event.key, ODD[self._kind][1](state["more"]))]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_whatever_a_state_holds_is_put_back_with_it(kind: str) -> None:
+    as_whole_runs(bench_with(GoingOn(kind)))
+
+
 def test_what_cannot_be_put_back_is_run_as_a_whole_and_said() -> None:
     bench = bench_with(Remembering(lambda: iter([1, 2, 3])))
     found = search(bench, [EverySingle()], SearchBudget(10))
     assert found.tried == 10
     assert "list_iterator" in found.whole_runs
+    found = search(bench_with(Remembering(SystemRandom)), [EverySingle()], SearchBudget(10))
+    assert "SystemRandom" in found.whole_runs
 
 
 def test_what_remembers_outside_of_its_world_is_run_as_a_whole_and_said() -> None:

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -40,7 +41,7 @@ from streamproof.harness.core.errors import (
     Unsupported,
 )
 from streamproof.harness.core.events import Event, Output
-from streamproof.harness.core.guarantees import recovers_within
+from streamproof.harness.core.guarantees import exactly_once_output, recovers_within
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Role, Stage, Topology
@@ -68,17 +69,22 @@ from streamproof.harness.exploration.plans import (
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.exploration.sizes import brought_down
+from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
-from streamproof.harness.protocol.messages import Checkpoint
+from streamproof.harness.protocol.messages import Checkpoint, Tie
+from streamproof.harness.protocol.spec import Setup
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
+from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
+from streamproof.reference_impls.mechanisms.duplicate_filter import DuplicateFilter
+from streamproof.reference_impls.mechanisms.sink_delivery import DeliverAtOnce
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.workloads import numbered
@@ -156,6 +162,24 @@ def test_addresses_between_which_nothing_leaves_a_node_are_one() -> None:
         reached(2, Point.CHECKPOINT_TOLD, key="1"),
     ]
     assert distinct(passed) == [passed[place] for place in (0, 3, 5, 7, 8, 9)]
+
+
+def test_addresses_between_which_an_output_is_delivered_are_two() -> None:
+    """This sink acknowledges what it has delivered, in the same step, and its successor knows of neither: it delivers
+    again what was delivered and not acknowledged."""
+    base = passive_replication(trace(), checkpoint_every=events(4), sink_filter=True)
+    sink = Setup((DuplicateFilter(), AcknowledgeEvery(events(1)), DeliverAtOnce()))
+    subject = replace(base, setups={**base.setups, Role.SINK: sink}, claims=())
+    bench = Bench(Scenario(subject, numbered(events=8, batch=4), claims=[exactly_once_output()]), REGISTRY, seed=7)
+    found = search(bench, [EverySingle()], SearchBudget())
+    assert found.kinds == {ViolationKind("exactly-once-output", "duplicate-output"): found.statuses[Status.VIOLATED]}
+    struck = {point for violation in found.violations for point in map(_point_of, violation.trial.schedule)}
+    assert struck == {Point.SEND_ISSUED}
+
+
+def _point_of(fault: Fault) -> Point:
+    assert isinstance(fault.trigger, Moment)
+    return fault.trigger.point
 
 
 @pytest.mark.parametrize("origin", [SOUND, BROKEN])
@@ -363,7 +387,7 @@ def test_random_schedules_that_are_lost_count_in_the_bound_and_are_not_run_again
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
     faults = [untimed_crash(["relay-0"]).after(seconds(0.001)), untimed_crash(["relay-0"]).after(seconds(1_000))]
-    found = search(bench, [Given(tuple((fault,) for fault in faults))], SearchBudget())
+    found = search(bench, [Given(tuple(Trial((fault,), 3) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
 
@@ -702,6 +726,28 @@ def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
     found = explore(with_mechanism(Memoizing()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
     assert found.findings.statuses[Status.HOLDS]
     assert _known
+
+
+class _Passing(AtWork):
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self.machine.reach("passing", "by")
+
+
+@dataclass(frozen=True)
+class Passing(Mechanism):
+    """Has a crash point that it passes again and again, by one name."""
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Passing(machine)
+
+
+def test_addresses_that_come_more_than_once_are_said_to_be_tried_the_first_time() -> None:
+    found = explore(with_mechanism(Passing()), REGISTRY, SearchBudget(schedules=2), seed=7, jobs=1)
+    assert {one.address.key for one in found.bench.passed_again} == {"passing by"}
+    (said,) = (fact.text for fact in view_of_search(found).facts if fact.label == "passed again")
+    assert re.match(
+        r"3 of these addresses come more than once, as \S+ before mechanism passing by does \d+ times", said
+    )
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:

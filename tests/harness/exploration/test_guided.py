@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,19 @@ from typing import Any
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidCounterexample, UnknownCounterexampleVersion
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.exploration.corpus import add_to_corpus, check_schedules, grow_corpus, read_corpus
+from streamproof.harness.exploration.exploring import explore
 from streamproof.harness.exploration.guided import CorpusEntry, GuidedSchedules
 from streamproof.harness.exploration.novelty import features
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, fault_at
 from streamproof.harness.exploration.search import SearchBudget, search
+from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.judging.exercised import Activity
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -144,3 +147,21 @@ def test_what_was_found_is_kept_though_the_corpus_takes_no_more(tmp_path: Path) 
     grown = grow_corpus(tmp_path, "mine", bench_of().scenario, (), [])
     assert (grown.had, grown.added) == (0, 0)
     assert "one.json is damaged" in grown.trouble
+
+
+def test_what_a_corpus_has_is_tried_again_as_it_is_before_anything_else(tmp_path: Path) -> None:
+    """What exercised something new may violate a claim by now, as the scheme is another."""
+    bench, folder = bench_of(), tmp_path / "corpus"
+    named = Named("mine", "mine", "", bench.scenario)
+    places = bench.calm[7::20][:2]
+    entries = [CorpusEntry(Trial((fault_at(one),), 5), frozenset({place})) for place, one in enumerate(places)]
+    add_to_corpus(folder, named.origin, bench.scenario, entries)
+    found = explore(named, REGISTRY, SearchBudget(2), seed=5, jobs=1, corpus=folder)
+    assert found.findings.struck == {str(one.address) for one in places}
+    assert found.corpus is not None
+    less = replace(found, corpus=replace(found.corpus, had=3))
+    said = [fact.text for one in (found, less) for fact in view_of_search(one).facts if fact.label == "corpus"]
+    assert [text.partition(", ")[0] for text in said] == [
+        "2 schedules tried again and varied",
+        "2 of 3 schedules tried again",
+    ]

@@ -1,5 +1,6 @@
 """How close failures come to a bound is sought, and what is found is shown with the schedule that shows it again."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from streamproof import approximate, bounded_error, exactly_once, largest_error, simulate
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.errors import ExitStatus, UnknownName
+from streamproof.harness.core.errors import ExitStatus, UnknownName, Unsupported
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench
@@ -76,6 +77,21 @@ def test_without_a_stated_amount_there_is_nothing_to_seek() -> None:
 def test_a_fault_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UnknownName, match="crahs"):
         largest_error(ONE, 1, kinds=("crahs",))
+
+
+@pytest.mark.parametrize("kinds", [("partition",), ("delay", "crash"), ("pause",), ("loss",), ("slow-disk",)])
+def test_faults_of_every_kind_are_sought_with_what_they_need(kinds: tuple[str, ...]) -> None:
+    bench = Bench(ONE, REGISTRY, seed=7).with_input(24, 4)
+    assert largest_errors(bench, 12, kinds=kinds).tried > 6
+
+
+def test_a_fault_that_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    registry = Registry()
+    registry.faults["undrawn"] = replace(registry.faults["crash"], name="undrawn", draw=None)
+    with pytest.raises(
+        Unsupported, match=r"no undrawn can be drawn at random: its FaultKind does not say how, by draw="
+    ):
+        explore(Named("mine", "", "", ONE), registry, SearchBudget(1), seed=7, jobs=1, kinds=("undrawn",))
 
 
 def explored(scenario: Scenario, tmp_path: Path, errors: int, seed: int = 7) -> Explored:

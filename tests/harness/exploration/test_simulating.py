@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import remembering
 from streamproof.faults.crash import crash
+from streamproof.faults.pause import pause
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
@@ -33,6 +35,7 @@ from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.totals import Totals, one_total
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered, ones
+from tokens import MEMORIES, Referring, referring
 
 
 class Numbering(Operator[dict[str, int]]):
@@ -200,6 +203,56 @@ def test_a_crash_takes_what_is_kept_in_variables() -> None:
     setup = replace(operators, mechanisms=(Outside(), *operators.mechanisms))
     subject = replace(base, setups={**base.setups, Role.OPERATOR: setup})
     assert [simulate(crashed(subject)).holds for _ in range(2)] == [True, True]
+
+
+CRASHED = crash("count-0").after(events(20))
+
+
+@pytest.mark.parametrize("where", MEMORIES)
+def test_a_crash_takes_it_wherever_it_is_kept_in_variables(where: str) -> None:
+    assert simulate(referring(CRASHED, Referring(where))).violated
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_run_finds_nothing_of_the_one_before_it_nor_of_who_judged_or_examined_that(early: bool) -> None:
+    scenario = referring(CRASHED, Referring(early=early))
+    assert [simulate(scenario).violated for _ in range(2)] == [True, True]
+    assert not MEMORIES["dict"]()
+
+
+def test_who_comes_in_the_place_of_a_frozen_one_finds_nothing_of_its_memory() -> None:
+    frozen = pause("count-0").after(events(20)).lasting(ms(50))
+    assert simulate(referring(frozen, Referring())).violated
+    soon = pause("count-0").after(events(20)).lasting(ms(1))
+    assert simulate(referring(soon, Referring())).holds, "it goes on by itself"
+
+
+ROWS = numpy.empty(2, dtype=object)
+ROWS[0], ROWS[1] = ["a"], ["b"]
+TIMES = numpy.zeros(2, dtype="M8[s]")
+ACROSS = numpy.zeros((2, 2), order="F")
+
+
+class KeepingRows(Numbering):
+    """Changes tables of numpy's, and goes by none of them."""
+
+    def process(self, event: Event, state: dict[str, int]) -> list[tuple[str, int]]:
+        for place in range(2):
+            ROWS[place] = [event.key] * event.seq
+        TIMES[0] = event.seq
+        ACROSS[1, 0] = event.seq
+        state[event.key] = state.get(event.key, 0) + 1
+        return [(event.key, state[event.key])]
+
+
+def test_arrays_of_numpys_are_put_back_whatever_they_hold() -> None:
+    for _ in range(3):
+        assert simulate(referring(CRASHED, KeepingRows())).holds
+        assert [ROWS.tolist(), TIMES.astype(int).tolist(), ACROSS.tolist()] == [
+            [["a"], ["b"]],
+            [0, 0],
+            [[0.0, 0.0], [0.0, 0.0]],
+        ]
 
 
 def test_nothing_holds_of_who_writes_what_it_can_read_again_after_a_crash(

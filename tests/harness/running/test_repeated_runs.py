@@ -24,6 +24,7 @@ from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.running.repeating import why_not_repeated
 from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from tokens import MEMORIES
 
 Altered = Callable[[Path], object]
 Rows = list[dict[str, Any]]
@@ -63,6 +64,11 @@ def of_scenario(**changes: Any) -> Altered:
     return altered
 
 
+def on_another_cluster(folder: Path) -> None:
+    described = json.loads((folder / "scenario.json").read_text())
+    of_scenario(cluster={**described["cluster"], "cluster": "somebody's"})(folder)
+
+
 def without(kind: str) -> Callable[[Rows], Rows]:
     return lambda rows: [row for row in rows if kind not in (row.get("kind"), row.get("type"))]
 
@@ -75,6 +81,7 @@ ALTERED: dict[str, tuple[Altered, str]] = {
         of_timeline(lambda entries: [*entries[:-1], {**entries[-1], "stamp": {"at": 10**9, "step": 10**6}}]),
         "drained is not on record as it happens",
     ),
+    "on no simulated cluster": (on_another_cluster, 'it cannot be run again (there is no cluster "somebody\'s"'),
     "more than happens": (of_timeline(lambda entries: [*entries, entries[-1]]), "drained, on record, does not happen"),
 }
 
@@ -122,3 +129,15 @@ def test_nothing_is_known_of_a_run_that_comes_to_something_else(whole: Path, tmp
     assert {verdict.unknown.why for verdict in judged.verdicts if verdict.unknown} == {Why.NOT_REPEATED}
     assert judged.exit_status is ExitStatus.UNKNOWN
     assert not judged.strongest
+
+
+def test_a_run_is_made_again_before_who_judges_it_executes_its_operators(tmp_path: Path) -> None:
+    """These remember what they were executed with."""
+    registry, memory = Registry(), MEMORIES["dict"]()
+    memory.clear()
+    cluster = SimulatedCluster(thorough=True)
+    folder = run_named(registry.scenario("tokens:crashed"), cluster, registry, seed=7, folder=tmp_path / "run").folder
+    # As in a process of its own.
+    memory.clear()
+    _, _, judged = judge_folder(folder, registry, cluster_again)
+    assert judged.exit_status is ExitStatus.VIOLATED

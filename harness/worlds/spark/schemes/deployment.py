@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ....contracts.cluster import Live, Run
-from ....contracts.injection import Link
+from ....contracts.injection import Link, single
 from ....contracts.subject import SchemeSubject
 from ....core.addresses import Address
 from ....core.carriers import OF_LINKS, STORE_VOLUME, TOXIPROXY
@@ -500,7 +500,7 @@ class _Machines(ClusterMachines):
     def cut(self, links: Sequence[Link]) -> list[Bite]:
         if not self._are_routed(*links):
             return super().cut(links)
-        (link,) = links
+        link = single(links)
         return self._on_link(link, self._cut(link)())
 
     def flap(self, link: Link, every: Duration) -> list[Bite]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import remembering
-from streamproof import crash, events
+from streamproof import crash, events, ms, pause
+from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.reasons import Why
@@ -17,9 +20,12 @@ from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.protocol.mechanism import Mechanism
 from streamproof.harness.recording.history import FaultStruck, History, Remembered
+from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.running.carrying_out import carry_out
 from streamproof.harness.running.judgement import Judgement, judge_history
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from tokens import MEMORIES, Referring, referring
 
 REGISTRY = Registry()
 
@@ -94,3 +100,65 @@ def test_two_crashes_of_who_remembers_nothing_hold() -> None:
     assert len([entry for entry in history.timeline if isinstance(entry, FaultStruck) and entry.bite.gone]) == 2
     assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
     assert not any(isinstance(entry, Remembered) for entry in history.timeline)
+
+
+def test_who_comes_in_the_place_of_a_frozen_one_finds_nothing_of_its_memory() -> None:
+    frozen = pause("count-0").after(events(20)).lasting(ms(50))
+    _, judgement = run(referring(frozen, Referring()))
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.VIOLATED]
+
+
+def test_what_no_look_at_python_shows_is_looked_for_where_a_frozen_one_was_replaced() -> None:
+    frozen = pause("trace-0").after(events(30)).lasting(ms(50))
+    try:
+        history, judgement = run(replace(with_mechanism(remembering.Remembering("stream")), faults=(frozen,)))
+    finally:
+        remembering.forget()
+    assert any(isinstance(entry, Remembered) and entry.what for entry in history.timeline)
+    assert Status.HOLDS not in {verdict.status for verdict in judgement.verdicts}
+    history, judgement = run(replace(with_mechanism(remembering.Noting()), faults=(frozen,)))
+    assert not any(isinstance(entry, Remembered) for entry in history.timeline)
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+
+
+def test_a_run_leaves_nothing_in_variables() -> None:
+    MEMORIES["dict"]().clear()
+    scenario = referring(crash("count-0").after(events(20)), Referring())
+    planned = Run("alone", scenario, 7, MemoryRecorder(), REGISTRY.faults, None)
+    carry_out(planned, SimulatedCluster(thorough=True))
+    assert not MEMORIES["dict"]()
+    carry_out(replace(planned, scenario=replace(scenario, faults=())), SimulatedCluster(thorough=True))
+    assert not MEMORIES["dict"]()
+
+
+ONLY_HERE = """
+import io, json
+from tokens import Referring
+
+text = io.StringIO()
+
+class OfAText(Referring):
+    def restore(self, snapshot):
+        return json.loads(text.getvalue() or "{}").get(snapshot.decode("latin-1"), {})
+
+    def _remember(self, state):
+        known = json.loads(text.getvalue() or "{}")
+        text.seek(0)
+        text.write(json.dumps({**known, (b"[" + bytes([sum(state.values())])).decode("latin-1"): state}))
+"""
+
+
+def test_what_a_run_has_left_in_a_module_that_no_other_process_imports_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a script, or in a test that pytest has not imported by its name."""
+    path = tmp_path / "only_here.py"
+    path.write_text(ONLY_HERE)
+    spec = spec_from_file_location("only_here_under_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    _, judgement = run(referring(crash("count-0").after(events(20)), module.OfAText()))
+    assert [verdict.why for verdict in judgement.verdicts] == [Why.REMEMBERED]
