@@ -43,6 +43,8 @@ IN_SPARK: Final = "Spark's JVM"
 """Where an effect is, in place of a line of the user's code."""
 AT_THE_END: Final = "the end of the query's process"
 """The same."""
+BETWEEN_BATCHES: Final = "between two batches"
+"""The same."""
 A_LINK: Final = "a link in the run's folders"
 """The same."""
 
@@ -71,7 +73,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
     """An effect of the user's code that no crash could be tried between: it is where nothing can be held or copied."""
 
     kind: str
-    """`file`, `connection`, `process` or `thread`."""
+    """One of `EFFECTS` of a query: `file`, `connection`, ..."""
     target: str
     place: str
     """The line of the user's code: `sinks.write:17`; or one of those above."""

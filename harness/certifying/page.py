@@ -178,6 +178,13 @@ def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
                 f"nobody had waited for it when what Spark calls had returned, {counted(one.times, 'time')}. Wait for "
                 f'it before that, or accept it: Query(..., accepts=("{one.name}",))'
             )
+        elif one.kind == "message" and not one.accepted:
+            yield (
+                f"Cut by no crash: what becomes of {one.target} when it is sent later than it was here. It was sent, "
+                f"or answered, when the sink had done its batch, {counted(one.times, 'time')}: nobody had waited for "
+                "it, and a death takes it away though Spark has noted the batch. Wait for it within the batch (flush "
+                f'the client there), or accept it: Query(..., accepts=("{one.name}",))'
+            )
         elif one.place == AT_THE_END and not one.accepted:
             yield (
                 f"Cut by no crash, and looked at by no run: what is done to {one.target} as the query's process ends, "

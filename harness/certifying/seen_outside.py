@@ -13,16 +13,17 @@ from typing import Final
 import msgspec
 
 from ..contracts.query import EFFECTS, Query
-from ..core.addresses import Point
+from ..core.addresses import Point, Side
 from ..crash_points.files.naming import SINK
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
 from ..crash_points.inside_python.watching import outside
+from ..crash_points.outside.bursts import NAME as BURST
 from ..recording.records import Ended
 from .attempts import Attempt
-from .conclusion import A_LINK, AT_THE_END, IN_SPARK, Uncut
+from .conclusion import A_LINK, AT_THE_END, BETWEEN_BATCHES, IN_SPARK, Uncut
 from .file_points import deed_of
 
 _SHARED: Final = frozenset({"file", "connection"})
@@ -34,8 +35,8 @@ _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
     """Each effect once, as often as the attempt has it that has it most often. Where the query has what cannot be
     copied, each of its calls is cut by a real kill, and what is left is what goes on beside them or after them:
-    processes, what is left to the exit, lines that nobody follows, and threads, unless it has stores, between whose
-    messages it is killed whoever sends them.
+    processes, what is left to the exit, lines that nobody follows, messages that nobody waits for, and threads, unless
+    it has stores, between whose messages it is killed whoever sends them.
 
     A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
     another has left.
@@ -72,6 +73,29 @@ def shared_of(attempt: Attempt) -> list[str]:
 def _effects_of(attempt: Attempt) -> Iterator[OutsideEffect]:
     yield from (effect for noted in attempt.noted for effect in noted.effects)
     yield from _done_at_the_end(attempt)
+    yield from _sent_late(attempt)
+
+
+def _sent_late(attempt: Attempt) -> Iterator[OutsideEffect]:
+    """Each request to a store outside that was sent, or answered, when the sink had done a batch, before the next was
+    begun: nobody had waited for it, and Spark may note the batch whatever becomes of it. Not where a protocol is read
+    as bursts, of which nobody knows what they change: many are no more than a sign of life."""
+    between = False
+    late: dict[str, None] = {}
+    for one in attempt.passed:
+        at = one.address.point, one.address.side
+        if at in _SINK_IS_DONE or at == _NEXT_BEGINS:
+            between = at in _SINK_IS_DONE
+        elif between and at[0] is Point.MESSAGE:
+            late[one.address.key] = None
+    for key in late:
+        name = key.partition("/")[2].rpartition("#")[0]
+        if name.rpartition(" ")[2] != BURST:
+            yield OutsideEffect("message", name[:LONGEST], BETWEEN_BATCHES)
+
+
+_SINK_IS_DONE: Final = frozenset({(Point.ADD_BATCH, Side.AFTER), (Point.STREAM_COMMIT, Side.AFTER)})
+_NEXT_BEGINS: Final = (Point.OFFSET_LOG, Side.BEFORE)
 
 
 def _done_at_the_end(attempt: Attempt) -> Iterator[OutsideEffect]:

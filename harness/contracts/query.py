@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 KIND = "structured-streaming-query"
 SOURCE = "source"
-EFFECTS = ("file", "connection", "process", "thread", "exit", "tracing")
+EFFECTS = ("file", "connection", "process", "thread", "exit", "tracing", "message")
 """The kinds of effect that the user's code has outside of what a run can hold or copy; what a thread does that nobody
 has to wait for, a run cannot put into every order, and what is left to the exit of a process comes after all that a run
-looks at. Who sets what follows its lines has them followed no more."""
+looks at. Who sets what follows its lines has them followed no more. A message that nobody waits for may be lost where
+Spark has noted its batch."""
 CLOSING_MS = 365 * 24 * 3_600_000
 """How far ahead of the last event the closing ones are, in event time."""
 

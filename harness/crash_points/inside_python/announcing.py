@@ -1,10 +1,14 @@
-"""How a process of a run says where it is, and waits for the answer: a line there, one byte back."""
+"""How a process of a run says where it is, and waits for the answer: a line there, one byte back.
+
+By Python's own sockets, whatever a library puts in the place of `socket.socket`: a cooperative one would let other
+greenlets go on while this one is held, and none of these is followed meanwhile.
+"""
 
 from __future__ import annotations
 
 import os
-import socket
 import threading
+from _socket import IPPROTO_TCP, TCP_NODELAY, socket
 from collections.abc import Mapping
 
 from ...core.addresses import Point, Side
@@ -51,19 +55,17 @@ class Announcer:
 
     def _say(self, what: str) -> None:
         line = f"{self._head} {os.getpid()} {what}\n".encode()
-        kept: socket.socket | None = getattr(self._kept, "socket", None)
+        kept: socket | None = getattr(self._kept, "socket", None)
         # The other side may have closed it since it was used, and a process that was forked has its parent's.
         if kept is not None and self._kept.process == os.getpid() and self._answered(kept, line):
             return
         try:
-            kept = socket.create_connection(self._place, CONNECT_SECONDS)
+            kept = _connected(self._place)
         except OSError:
             return
-        kept.settimeout(None)
-        kept.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answered(kept, line)
 
-    def _answered(self, kept: socket.socket, line: bytes) -> bool:
+    def _answered(self, kept: socket, line: bytes) -> bool:
         try:
             kept.sendall(line)
             if kept.recv(1):
@@ -75,3 +77,17 @@ class Announcer:
             self._kept.socket = None
         kept.close()
         return False
+
+
+def _connected(place: Endpoint) -> socket:
+    """Raises OSError."""
+    made = socket()
+    try:
+        made.settimeout(CONNECT_SECONDS)
+        made.connect(place)
+        made.settimeout(None)
+        made.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+    except OSError:
+        made.close()
+        raise
+    return made

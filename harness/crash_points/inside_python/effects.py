@@ -29,6 +29,7 @@ import msgspec
 from ...core.wire import Endpoint
 from .attached import ATTACHED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
+from .greenlets import in_a_greenlet
 from .handed_over import (
     AT_EXIT,
     FINALIZED,
@@ -92,7 +93,7 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """What was done, as often as it was done in the same place."""
 
     kind: str
-    """`file`, `connection`, `process`, `thread`, `exit` or `tracing`."""
+    """`file`, `connection`, `process`, `thread`, `exit`, `tracing` or `message`."""
     target: str
     """A path, `host:port`, a program, or the function that a thread has begun with, or was given, or that is to be
     called when the process exits, or once nobody refers to an object that lives on."""
@@ -139,6 +140,8 @@ class Effects:
         self._finalizers: list[tuple[finalize[..., Any], str, str]] = []
         """Those that the user's code has made, what they call, and the place."""
         self._places_passed = 0
+        self._last_place = ""
+        """Where the user's code was when it last came by, in whichever thread."""
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
         self._within = threading.local()
@@ -171,7 +174,7 @@ class Effects:
     def come_by(self, place: str) -> None:
         """The user's code has come to another place: note what libraries have opened since the one before."""
         before = getattr(self._within, "place", "")
-        self._within.place = place
+        self._within.place = self._last_place = place
         self._due = True
         self._places_passed += 1
         for database in self._connected.__dict__.pop("databases", ()):
@@ -185,7 +188,7 @@ class Effects:
         if owner in _OTHERS and owner != _JVM:
             return ()
         given = [callee.f_locals.get(name) for name in callee.f_code.co_varnames]
-        more = [one for packed in given if isinstance(packed, tuple | dict) for one in _few(packed)]
+        more = [one for packed in given if issubclass(type(packed), tuple | dict) for one in _few(packed)]
         found = {_written_path(one) for one in (*given, *more)} - {""}
         told = tuple((path, _signs_of(path)) for path in sorted(found) if self._counts("file", path))
         if owner != _JVM:
@@ -308,8 +311,7 @@ class Effects:
         found = _EFFECTS.get(event)
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
-        if event == _TRACED and module_of(sys._getframe(1)) in _THREADS:
-            # So a thread that begins comes to be followed.
+        if event == _TRACED and not self._is_set_by_theirs(sys._getframe(1)):
             return
         self._within.busy = True
         try:
@@ -443,7 +445,10 @@ class Effects:
                 return None
             frame = frame.f_back
         here = self._begun_here()
-        return None if here is None else self._begun.get(here)
+        if here is not None:
+            return self._begun.get(here)
+        # No frame says who has begun a greenlet, which takes turns with those of its thread.
+        return self._last_place or None if in_a_greenlet() else None
 
     def _note_later(self, kind: str, frame: FrameType | None) -> None:
         """That something is done for the user's code where nobody may wait for it, be it in the run's folders."""
@@ -475,6 +480,16 @@ class Effects:
         # The number of one that is over is given again.
         return next((one for one in list(self._begun) if one.ident == here and one.is_alive()), None)
 
+    def _is_set_by_theirs(self, frame: FrameType) -> bool:
+        """Whether what follows this thread's lines is set for code of the user's that it is in. A thread that begins
+        comes to be followed so, and a pool has its own followed while they work."""
+        if module_of(frame) in _THREADS:
+            return False
+        within: FrameType | None = frame
+        while within is not None and not self._is_theirs(within):
+            within = within.f_back
+        return within is not None
+
     def _is_theirs(self, frame: FrameType) -> bool:
         """The bodies of their modules are theirs, too: what these open, all that comes after writes to."""
         code = frame.f_code
@@ -501,13 +516,19 @@ def _is_piped(frame: FrameType | None) -> bool:
     return False
 
 
-def _few(packed: tuple[Any, ...] | dict[Any, Any]) -> list[Any]:
-    return list(packed.values() if isinstance(packed, dict) else packed)[:_MOST]
+def _few(packed: Any) -> list[Any]:
+    return list(dict.values(packed) if issubclass(type(packed), dict) else tuple.__iter__(packed))[:_MOST]
 
 
 def _written_path(given: Any) -> str:
-    """Where a text or a path leads that somebody is told; empty where it can be none."""
-    if not isinstance(given, str | os.PathLike):
+    """Where a text or a path leads that somebody is told; empty where it can be none. Nothing else is asked what it is:
+    what stands for another object would ask that, which may be gone."""
+    if issubclass(type(given), os.PathLike):
+        try:
+            given = os.fspath(given)
+        except Exception:  # Whatever somebody else's code raises: of a path that is just being made, say.
+            return ""
+    elif not issubclass(type(given), str):
         return ""
     path = _path(given).removeprefix("file://").removeprefix("file:")
     if not path or len(path) > _LONGEST_PATH or "\0" in path or "\n" in path:

@@ -20,6 +20,7 @@ from types import BuiltinFunctionType, CodeType, CoroutineType, FrameType, Funct
 from typing import Any, Final
 
 from .names import builtin_call_of, call_of, called_of, module_of, name_in, place_of
+from .pending import has_something_to_do
 from .standing_in import posing_as, tell_of
 from .whose import OURS
 
@@ -38,6 +39,17 @@ LOGS: Final = "logging"
 """What leaves nothing behind but a log; but a thread that writes one later may be what a sink writes its rows by."""
 _OF_POOLS: Final = "multiprocessing."
 """Threads of these wait for work that is told of by itself, or serve a process, which is."""
+_WAITING: Final = frozenset(
+    {
+        "anyio._backends._asyncio.WorkerThread.run",
+        "eventlet.tpool.tworker",
+        "gevent.threadpool._WorkerGreenlet._begin",
+        "trio._core._thread_cache.WorkerThread._work",
+    }
+)
+"""What threads of other pools begin with. Whoever gives these some work waits for it, as a rule; the thread stays."""
+_TO_WAIT: Final = frozenset({"threading", "queue"})
+"""Packages by which a thread waits."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +131,9 @@ class HandedOver:
             return
         name = self._name_of(given)
         if name is not None:
-            counts = partial(self._has_changed_files, begun) if by_a_library and begun is not None else lambda: True
+            counts = _is_at_work(given, name, begun)
+            if by_a_library and begun is not None:
+                counts = _both(partial(self._has_changed_files, begun), counts)
             with self._lock:
                 self._works.append(Work(name, place_of(frame), is_done, counts))
 
@@ -154,6 +168,31 @@ class HandedOver:
         with self._lock:
             self._works = [work for work in self._works if not work.is_done()]
             return [work for work in self._works if work.counts()]
+
+
+def _both(one: Callable[[], bool], other: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: one() and other()
+
+
+def _is_at_work(given: Any, name: str, begun: AnyThread | None) -> Callable[[], bool]:
+    """Whether there is something to do for a thread that has begun with what was given, as far as that can be told: for
+    an event loop that it runs, or for one of a pool."""
+    loop: Any = getattr(given, "__self__", None)
+    if issubclass(type(loop), asyncio.AbstractEventLoop):
+        return partial(has_something_to_do, loop)
+    if begun is not None and name in _WAITING:
+        return partial(_does_more_than_wait, begun, name.partition(".")[0])
+    return lambda: True
+
+
+def _does_more_than_wait(thread: AnyThread, pool: str) -> bool:
+    """By the functions that it is in: others than those of its pool, which wait."""
+    frame = None if thread.ident is None else sys._current_frames().get(thread.ident)
+    while frame is not None:
+        if module_of(frame).partition(".")[0] not in _TO_WAIT | {pool, OURS}:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _unwrapped(given: Any) -> Any:

@@ -44,6 +44,11 @@ def pending_coroutines() -> Iterator[CoroutineType[Any, Any, Any]]:
                     yield held
 
 
+def has_something_to_do(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether it has a task that is not done, or something to call, be it later."""
+    return any(not task.done() for task in asyncio.all_tasks(loop)) or bool(_callbacks_of(loop))
+
+
 def _loops_of_others() -> Iterator[asyncio.AbstractEventLoop]:
     mine = threading.get_ident()
     for number, frame in sys._current_frames().items():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from certified import unsealed
-from profiles import FIVE, attempt_of
+from profiles import FIVE, attempt_of, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
-from streamproof.harness.certifying.conclusion import A_LINK, AT_THE_END, IN_SPARK
+from streamproof.harness.certifying.conclusion import A_LINK, AT_THE_END, BETWEEN_BATCHES, IN_SPARK
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     is_of_spark_itself,
@@ -67,6 +67,44 @@ def test_what_is_done_in_the_sink_as_the_process_ends_is_an_effect_since_nobody_
         ("exit sink/last rows", AT_THE_END, 1, True),
         ("exit sink/rows", AT_THE_END, 1, False),
     ]
+
+
+def test_a_message_that_is_sent_or_answered_once_the_sink_has_done_its_batch_is_one_that_nobody_waits_for() -> None:
+    attempt = attempt_of(FIVE)
+    asked, answered, later, sign_of_life = (
+        passed(Point.MESSAGE, side, f"3/{what}")
+        for side, what in (
+            (Side.BEFORE, "kafka Produce#1"),
+            (Side.AFTER, "kafka Produce#1"),
+            (Side.BEFORE, "kafka Produce#2"),
+            (Side.BEFORE, "mongo burst#1"),
+        )
+    )
+    waited = [passed(Point.MESSAGE, side, "3/web PUT /rows#1") for side in Side]
+
+    def at(point: Point, side: Side) -> int:
+        return next(
+            place
+            for place, one in enumerate(attempt.passed)
+            if (one.address.point, one.address.side, one.address.key) == (point, side, "3")
+        )
+
+    begun, done = at(Point.ADD_BATCH, Side.BEFORE), at(Point.ADD_BATCH, Side.AFTER)
+    attempt.passed[done + 1 : done + 1] = [answered, later, sign_of_life]
+    attempt.passed[begun + 1 : begun + 1] = [asked, *waited]
+    stores = (Store("kafka", lambda folders: None, address="127.0.0.1:9092", protocol="kafka"),)
+    (found,) = uncut_of(query(stores=stores), [attempt])
+    assert (found.name, found.place, found.times, found.accepted) == (
+        "message kafka Produce",
+        BETWEEN_BATCHES,
+        2,
+        False,
+    )
+    (said, *_) = not_covered_said(unsealed(uncut=(found,)))
+    assert said.startswith("Cut by no crash: what becomes of kafka Produce when it is sent later than it was here.")
+    assert 'accepts=("message kafka Produce",)' in said
+    (accepted,) = uncut_of(query(stores=stores, accepts=["message kafka *"]), [attempt])
+    assert accepted.accepted
 
 
 def test_what_spark_keeps_in_a_folder_of_a_session_of_its_own_is_nothing_outside(tmp_path: Path) -> None:

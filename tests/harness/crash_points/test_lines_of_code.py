@@ -297,6 +297,31 @@ def renames_by_a_library(frame, batch, folder, pool, file):
     library["begin"](folder + "/rows", file)
 
 
+LOOPS = '''
+import asyncio, os, threading
+def loop(rows, seconds):
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    async def work():
+        os.rename(rows, rows + ".done")
+        kept.append(loop.create_task(asyncio.sleep(seconds)))
+    kept = []
+    asyncio.run_coroutine_threadsafe(work(), loop).result(30)
+    while not seconds and not kept[0].done():
+        pass
+'''
+
+
+def keeps_a_loop_by_a_library(frame, batch, folder, pool, file, seconds=0):
+    open(folder + "/rows", "w").close()
+    exec(LOOPS, library := {"__name__": "theirs"})
+    library["loop"](folder + "/rows", seconds)
+
+
+def leaves_a_task_by_a_library(frame, batch, folder, pool, file):
+    keeps_a_loop_by_a_library(frame, batch, folder, pool, file, 30)
+
+
 def begins_bare(frame, batch, folder, pool, file):
     _thread.start_new_thread(file.read_bytes, ())
 
@@ -868,6 +893,8 @@ class TestLines:
             ("begins", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_by_a_library", set()),
             ("renames_by_a_library", {("thread", "theirs.begin.<locals>.work")}),
+            ("keeps_a_loop_by_a_library", set()),
+            ("leaves_a_task_by_a_library", {("thread", "asyncio.base_events.BaseEventLoop.run_forever")}),
             ("begins_bare", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_bare", {("thread", "their_sink.store_when_told")}),
             ("submits_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
@@ -892,7 +919,7 @@ class TestLines:
         with ThreadPoolExecutor(1) as pool, running_loop() as pool.loop:  # type: ignore[attr-defined]
             with listening(monkeypatch, tmp_path, watching) as said, followed():
                 as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
-            if work != "waits_for_each":
+            if work not in ("waits_for_each", "keeps_a_loop_by_a_library", "leaves_a_task_by_a_library"):
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named
 
@@ -1296,6 +1323,81 @@ def test_what_a_library_does_in_a_thread_that_began_for_the_users_code_is_an_eff
     )
     of_threads = {one for one in noted(names + body) if one[0] != "thread"}
     assert of_threads == (set() if found is None else {found})
+
+
+IN_ANOTHER_STACK = """
+import queue, threading
+asked, done = queue.Queue(), queue.Queue()
+def work():
+    while (one := asked.get()) is not None:
+        done.put(one())
+threading.Thread(target=work, daemon=True).start()
+def switch(one):
+    asked.put(one)
+    done.get(30)
+"""
+
+
+@pytest.mark.parametrize(("in_a_greenlet", "found"), [(True, {("file", "x", 1)}), (False, set())])
+def test_what_a_library_does_in_a_greenlet_is_an_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+    monkeypatch: pytest.MonkeyPatch,
+    in_a_greenlet: bool,
+    found: set[tuple[str, str, int]],
+) -> None:
+    """Its stack begins with what it was given, be that none of the user's. Here it is that of another thread."""
+    current = SimpleNamespace(parent=object() if in_a_greenlet else None)
+    monkeypatch.setitem(sys.modules, "greenlet", cast(ModuleType, SimpleNamespace(getcurrent=lambda: current)))
+    exec(IN_ANOTHER_STACK, other := {"__name__": "theirs"})
+    monkeypatch.setitem(sys.modules, "turns", cast(ModuleType, SimpleNamespace(switch=other["switch"])))
+    body = "import functools, shutil, turns\nturns.switch(functools.partial(shutil.copyfile, 'other/there', 'x'))"
+    assert noted(body) == found
+    other["asked"].put(None)
+
+
+def test_lines_are_told_of_by_pythons_own_sockets(
+    heard: Callable[[str], Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that gevent puts in their place let others go on, unfollowed."""
+
+    def fail(*_: object) -> None:
+        raise OSError("none of Python's")
+
+    monkeypatch.setattr("socket.create_connection", fail)
+    assert heard("os.sep").keys
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Half('other/there')",
+        "import weakref\ngone = weakref.proxy(Half('other/there'))\nlook(gone)",
+        "import weakref\nlook((weakref.proxy(Half('other/there')),))",
+    ],
+    ids=["half made", "gone", "gone, in a tuple"],
+)
+def test_nothing_that_a_library_is_called_with_is_asked_what_it_is(
+    noted: Callable[[str], set[tuple[str, str, int]]], monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    """An error of what follows the lines would be the user's, and no line after it would be followed."""
+    theirs: dict[str, Any] = {"__name__": "theirs"}
+    exec(
+        "class Half:\n  def __init__(self, path): self.path = path\n  def __fspath__(self): return self.path\n"
+        "def look(one): return type(one)",
+        theirs,
+    )
+    monkeypatch.setitem(sys.modules, "theirs", cast(ModuleType, SimpleNamespace(**theirs)))
+    assert noted(f"from theirs import Half, look\n{body}\nopen('x', 'w').close()") == {("file", "x", 1)}
+
+
+def test_a_pool_that_has_its_thread_followed_while_it_works_takes_nothing_from_the_user(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+) -> None:
+    body = (
+        "import threading\nexec('import sys\\ndef quiet(): sys.settrace(None)', pool := {'__name__': 'theirs'})\n"
+        "one = threading.Thread(target=pool['quiet'])\none.start()\none.join()"
+    )
+    assert noted(body) == set()
 
 
 def changed_since_the_run_began(file: str | Path) -> None:
