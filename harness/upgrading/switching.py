@@ -23,7 +23,8 @@ from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 
 Files = Mapping[str, str]
-"""Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it."""
+"""Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it. A folder, whose
+path ends in a slash, is there or not."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,11 @@ def files_in(worker: RecoveryWorker) -> dict[str, str]:
     for folder in worker.folders.stored:
         above = folder.parent
         for root, folders, names in os.walk(folder):
-            for name in (*names, *(one for one in folders if os.path.islink(os.path.join(root, one)))):
+            for name in (*names, *folders):
                 path = Path(root, name)
+                if path.is_dir() and not path.is_symlink():
+                    found[f"{path.relative_to(above).as_posix()}/"] = ""
+                    continue
                 try:
                     if path.is_symlink():
                         content = os.fsencode(os.readlink(path))

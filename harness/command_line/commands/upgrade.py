@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from ...core.errors import ExitStatus, UnknownName
+from ...core.errors import ExitStatus, InvalidScenario, UnknownName
 from ...core.library import listed_by
 from ..completion import complete_basis, complete_claim, complete_upgrade
 from ..leftovers import reap_silently
@@ -188,7 +188,7 @@ def _expected(pair: _Pair, sides: Sequence[UpgradeSide]) -> str:
 
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     """Both versions, by their names, or a pair of the library. Raises a UserMistake."""
-    from ...certifying.subjects import load_subject
+    from ...certifying.subjects import QueryShape, load_subject
     from ...upgrading.request import UpgradeSide
 
     registry = registered()
@@ -198,6 +198,10 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     if old not in registry.upgrades:
         raise UnknownName(
             "pair of versions", old, [*sorted(registry.upgrades), "OLD NEW, both as module:attribute"], UPGRADES
+        )
+    if shape != QueryShape():
+        raise InvalidScenario(
+            f"{old} is a pair of versions that say their output mode, key and schema themselves: leave them out here"
         )
     found = registry.upgrades[old]
     sides = UpgradeSide(found.old, old), UpgradeSide(found.new, old)

@@ -76,6 +76,23 @@ def test_what_the_first_start_has_left_is_there_for_the_next_and_is_kept(tmp_pat
     assert (one.folders.checkpoint / "offsets" / "2").read_text() == "two"
 
 
+def test_a_folder_that_is_left_is_something_left_and_is_kept_too(tmp_path: Path) -> None:
+    """As a lock that is made by making a folder, before Spark refuses what is there."""
+
+    def acts(number: int, checkpoint: Path) -> StreamproofError:
+        (checkpoint.parent / "sink" / "lock").mkdir(parents=True, exist_ok=True)
+        return NO
+
+    one = worker(tmp_path, acts)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
+
+    assert went.changed == ("sink/lock/ (new)",)
+    (one.folders.sink / "lock").rmdir()
+    assert went.left is not None
+    put_back(cast(RecoveryWorker, one), went.left, tmp_path / "left")
+    assert (one.folders.sink / "lock").is_dir()
+
+
 def test_one_that_changes_something_at_each_start_is_given_up_at_the_same_batch(tmp_path: Path) -> None:
     def acts(number: int, checkpoint: Path) -> StreamproofError:
         (checkpoint / "offsets" / "1").write_text(f"by {number}")

@@ -34,6 +34,7 @@ MODULE = "streamproof.scenarios.upgrades"
         (["nothing-changed", "--claim", "no-such-claim"], "there is no guarantee 'no-such-claim'"),
         (["sink-moved", "--reference", "since"], "compare with --reference all"),
         (["sqlite-by-batch"], "there is no pair of versions"),
+        (["nothing-changed", "--mode", "complete"], "say their output mode, key and schema themselves"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_starts(
