@@ -150,7 +150,7 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
     if continued and not record.on_state:
         yield "it continues only where nothing had been committed: no state of the old version was taken over"
     for said in dict.fromkeys(said for one in continued for said in one.kept):
-        yield f"Spark keeps a setting: {said}; the change was not exercised"
+        yield f"Spark keeps a setting: {said}; what that would change was not exercised"
     kept = sum(1 for one in continued if any("of before the change" in note for note in one.notes))
     if kept:
         yield f"in {counted(kept, 'state')}, rows of the table are of before the change: no later input touched them"

@@ -78,7 +78,7 @@ from .switch_judging import (
     sides_beside,
     table_alone,
 )
-from .switching import UpgradeVersion, WentOn, go_on_in, put_back
+from .switching import UpgradeVersion, WentOn, go_on_in, put_back, settings_in_force
 from .unseen import unseen_of
 
 ATTEMPT_SECONDS: Final = 120.0
@@ -148,6 +148,8 @@ class _Upgrade:
     """The Spark, the Python and the packages that each version has said it ran on."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of the session of each."""
+    in_force: dict[str, dict[str, str]] = field(default_factory=dict)
+    """As Spark has written them into the checkpoint of each alone."""
     points: dict[Way, int] = field(default_factory=dict)
     """How many were planned."""
     until: float | None = None
@@ -277,6 +279,7 @@ class _Upgrade:
                 if worker.ran is not None:
                     self.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
+            self.in_force[which] = settings_in_force(worker.folders.checkpoint)
             if version.query.read is not None:
                 try:
                     require_apart(version.query, worker, attempts[which][-1])
@@ -342,8 +345,8 @@ class _Upgrade:
                     break
             try:
                 worker.store.restore(crashed.state)
-                before = self.settings.get(_which_before(way), {})
-                went = go_on_in(worker, crashed.next_incarnation, self.contents, before)
+                alone = self.in_force.get(_which(way), {})
+                went = go_on_in(worker, crashed.next_incarnation, self.contents, alone)
             except OwnFailure as error:
                 if not tried:
                     raise

@@ -59,6 +59,7 @@ class RecoveryWorkerAlone:
         failure: StreamproofError | None = None,
     ) -> None:
         self.store = self
+        self.folders = RunFolders("one", Path("no-sink"), Path("no-checkpoint"))
         self.ran = None
         self.patience = 1.0
         self.which = ""
