@@ -356,9 +356,13 @@ def _compared(
     if unknown:
         said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
-    if on_the_way and rows and any(one.name == EXACTLY_ONCE for one in guarantees):
+    if on_the_way and rows:
         # State that was lost, and that input which came again has made good: of a maximum, say, or a set.
-        return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
+        if any(one.name == EXACTLY_ONCE for one in guarantees):
+            return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
+        claimed = ", ".join(str(one.guarantee) for one in verdicts)
+        said = f"{on_the_way}, of which {claimed} says nothing: which inputs its rows lack, or have twice, is not known"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
     if rows:
         # The claim allows it, as at-least-once allows a row twice.
         allowed = ", ".join(str(one.guarantee) for one in verdicts)

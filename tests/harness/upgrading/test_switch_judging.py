@@ -155,10 +155,12 @@ def test_one_whose_table_was_another_one_on_the_way_is_silently_wrong() -> None:
         assert found.rows == ('batch 1: {"key":"a","values":1} where it should be {"key":"a","values":2}',)
 
 
-def test_what_is_given_on_the_way_counts_as_far_as_the_claim_goes() -> None:
-    found = judged(OLD, MADE_GOOD, claims=[at_least_once()])
+def test_of_other_rows_on_the_way_a_weaker_claim_says_nothing() -> None:
+    """As it does of such rows at the end."""
+    found, at_end = (judged(OLD, new, claims=[at_least_once()]) for new in (MADE_GOOD, {**REST, 2: {"a": 1, "c": 2}}))
 
-    assert (found.outcome, len(found.rows)) == (UpgradeOutcome.CONTINUES, 1)
+    assert [one.outcome for one in (found, at_end)] == [UpgradeOutcome.UNKNOWN] * 2
+    assert "right at the end, and was another one on the way, of which at-least-once says nothing" in found.why
 
 
 def test_where_the_version_cuts_its_batches_otherwise_than_alone_what_it_gives_on_the_way_is_not_compared() -> None:
