@@ -141,6 +141,8 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
         yield "OLD and NEW say the same of themselves: as far as that shows, nothing was changed"
     if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
+    elif continued and record.same_table and "settings" in record.differ_in:
+        yield "OLD and NEW make the same table of this input: whatever a setting would change in it was not exercised"
     reads = [side.subject.get("code", {}).get("read") for side in (record.old, record.new)]
     if continued and None not in reads and reads[0] != reads[1]:
         yield (

@@ -145,12 +145,13 @@ def upgrade_command(
         _as_asked(pair.new, to_spark, to_settings),
     )
     fed = pair.workload if workload is None else load_workload(workload)
+    basis = Basis(reference or pair.basis)
     request = UpgradeRequest(
         *sides,
         workload=fed or usual_workload(sides[0].query),
         registry=registry,
         claims=claims_named(claims, registry.oracles) if claims else (),
-        basis=Basis(reference or pair.basis),
+        basis=basis,
         and_back=and_back,
         minutes=MINUTES if minutes is None else minutes,
         states=states,
@@ -163,7 +164,8 @@ def upgrade_command(
         print_json(upgrade_document(record, path, record.exit_status))
     else:
         show(upgrade_screen(record, path))
-        if said := _expected(pair, sides):
+        as_it_is = basis == pair.basis and not (claims or workload or from_settings or to_settings)
+        if said := _expected(pair, sides) if as_it_is else "":
             show([Text(f"  expected of this pair, where something had been committed: {said}")])
     return record.exit_status
 
