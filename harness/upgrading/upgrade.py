@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -666,9 +666,14 @@ class _Upgrade:
             not_looked_at=tuple(self.not_looked_at),
             unjudgeable=self.unjudgeable,
             same_table=same,
-            differ_in=tuple(sorted(name for name in old.subject if old.subject.get(name) != new.subject.get(name))),
+            differ_in=differing(old.subject, new.subject),
             durations=self.durations,
         )
+
+
+def differing(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
+    """What two queries say differently of themselves, and what one of them alone says."""
+    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
 
 
 def _until(profile: Profile, last: int) -> Profile:
