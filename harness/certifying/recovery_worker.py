@@ -507,11 +507,14 @@ class RecoveryWorker:
         if process.name not in self._why_none:
             return
         why, tail = self._query.without_secrets(self._why_none[process.name]), self._tail(process)
-        text = f"{self._why_none[process.name]}\n{tail}"
-        setting = next((name for name, value in self._query.configuration.items() if _named(text, name, value)), None)
-        if setting is None:
-            raise ProcessDied(f"{process.name}: Spark starts no session: {why}; its log ends:\n{tail}")
-        raise InvalidOperator(f"query {self._query.name!r}: Spark starts no session with its setting {setting}: {why}")
+        whole = f"{why}; its log ends:\n{tail}"
+        for name, value in self._query.configuration.items():
+            if _named(whole, name, value):
+                said = why if _named(why, name, value) else whole
+                raise InvalidOperator(
+                    f"query {self._query.name!r}: Spark starts no session with its setting {name}: {said}"
+                )
+        raise ProcessDied(f"{process.name}: Spark starts no session: {whole}")
 
     def _alive(self, process: DriverProcess) -> bool:
         if process.poll() is None:

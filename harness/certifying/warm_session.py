@@ -50,9 +50,10 @@ def main(path: str) -> int:
         # The first job loads what every other one needs.
         spark.range(10).selectExpr("sum(id)").collect()
     except Exception as error:
-        # Of whatever kind: what a setting of the user's means is Spark's to say.
+        # Of whatever kind: what a setting of the user's means is Spark's to say. Its log then ends with what a JVM has
+        # said that did not come up.
         harness.send(NoSession(shortened_error(error_text(error))))
-        raise
+        return 1
     harness.send(Warm(dict(gateway_of(spark))))
     harness.receive()
     spark.stop()

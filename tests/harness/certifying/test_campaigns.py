@@ -616,17 +616,23 @@ def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("said", "logged", "error"),
     [
-        ('The value abc in the config "spark.sql.shuffle.partitions" is invalid', InvalidOperator),
-        ("ClassNotFoundException: acme.Plugin", InvalidOperator),
-        ("BindException: Address already in use", ProcessDied),
+        ('The value abc in the config "spark.sql.shuffle.partitions" is invalid', "", InvalidOperator),
+        ("ClassNotFoundException: acme.Plugin", "", InvalidOperator),
+        ("Java gateway process exited", "Invalid maximum heap size: -Xmx1x", InvalidOperator),
+        ("BindException: Address already in use", "", ProcessDied),
     ],
 )
 def test_a_session_that_a_setting_of_the_query_keeps_from_starting_is_the_users_mistake(
-    said: str, error: type[StreamproofError], certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+    said: str,
+    logged: str,
+    error: type[StreamproofError],
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def none(process: Any, path: str) -> None:
+        process.stderr.write_text(logged)
         plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
         harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
         harness.send(NoSession(said))
@@ -634,9 +640,11 @@ def test_a_session_that_a_setting_of_the_query_keeps_from_starting_is_the_users_
 
     monkeypatch.setattr(toy_spark, "_session", none)
     settings = {"spark.sql.shuffle.partitions": "abc", "spark.plugins": "acme.Plugin", "spark.x": "1"}
+    settings["spark.driver.memory"] = "1x"
 
-    with pytest.raises(error, match=re.escape(said)):
+    with pytest.raises(error, match=re.escape(said)) as raised:
         certify(replace(toy(Does.BY_ID), settings=settings))
+    assert logged in str(raised.value)
 
 
 def test_who_interrupts_the_runs_without_failures_waits_for_none_of_them(
