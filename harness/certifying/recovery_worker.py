@@ -69,7 +69,7 @@ from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers, works_for_driver
 from .seen_outside import connected_elsewhere, is_of_spark_itself, linked_elsewhere, of_any_run, written_elsewhere
 from .varying_names import VaryingNames
-from .warm_session import PURPOSE, Warm, WarmPlan
+from .warm_session import PURPOSE, NoSession, Warm, WarmPlan
 
 READY_SECONDS = 90.0
 LONGEST = 6
@@ -91,7 +91,7 @@ _SETTINGS = {
 }
 
 _from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | KeptInTheJvm | SparkRuns)
-_from_warm = msgspec.msgpack.Decoder(Warm)
+_from_warm = msgspec.msgpack.Decoder(Warm | NoSession)
 
 
 class _CurrentAttempt:
@@ -184,6 +184,8 @@ class RecoveryWorker:
         """How many there have been."""
         self._gateways: dict[str, Mapping[str, str]] = {}
         """Of the sessions that have come up, the environment with which a process attaches to them."""
+        self._why_none: dict[str, str] = {}
+        """Of those that Spark has not started, what it said."""
         self.ran: SparkRuns | None = None
         """What its attempts have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
@@ -267,11 +269,13 @@ class RecoveryWorker:
             self.store.names = names
 
     def await_ready(self) -> None:
-        """Raises DeadlinePassed or ProcessDied. Time counts by the share of the machine that a process has."""
+        """Raises DeadlinePassed or ProcessDied, and InvalidOperator where a setting of the query's is to blame. Time
+        counts by the share of the machine that a process has."""
         signs, what = Signs(lambda: None), "a warm session"
 
         def ready() -> bool:
             self._check_wanted()
+            self._require_start(self._session.process)
             if self._alive(self._session.process) and self._session.name in self._gateways:
                 return True
             if signs.silent() >= READY_SECONDS:
@@ -494,6 +498,24 @@ class RecoveryWorker:
         last = attempt.passed[-1].address if attempt.passed else "no crash point"
         return f"it had come to {last}, and had made {len(attempt.records)} records"
 
+    def _require_start(self, process: DriverProcess) -> None:
+        """Raises what it means that Spark has started no session."""
+        if process.poll() not in (None, 0, -signal.SIGKILL):
+            # What it said before its end can still be on its way.
+            with suppress(DeadlinePassed):
+                wait_until(lambda: process.name in self._why_none, HEARD_SECONDS, "its last words")
+        if process.name not in self._why_none:
+            return
+        why, tail = self._query.without_secrets(self._why_none[process.name]), self._tail(process)
+        whole = f"{why}; its log ends:\n{tail}"
+        for name, value in self._query.configuration.items():
+            if _named(whole, name, value):
+                said = why if _named(why, name, value) else whole
+                raise InvalidOperator(
+                    f"query {self._query.name!r}: Spark starts no session with its setting {name}: {said}"
+                )
+        raise ProcessDied(f"{process.name}: Spark starts no session: {whole}")
+
     def _alive(self, process: DriverProcess) -> bool:
         if process.poll() is None:
             return True
@@ -588,8 +610,12 @@ class RecoveryWorker:
     async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = await read_frame(reader)
         if body is not None:
-            self._gateways[greeting.node] = decoded(_from_warm, body).gateway
-            await self._over.wait()
+            match decoded(_from_warm, body):
+                case Warm(gateway=gateway):
+                    self._gateways[greeting.node] = gateway
+                    await self._over.wait()
+                case NoSession(why=why):
+                    self._why_none[greeting.node] = why
 
     async def _hear_attempt(
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -733,6 +759,12 @@ class RecoveryWorker:
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a recovery worker, where none does")
+
+
+def _named(text: str, setting: str, value: str) -> bool:
+    """Whether an error speaks of a setting: by its name, or by a value that nothing else has."""
+    common = value in ("true", "false") or value.isdecimal() or len(value) < 2
+    return setting in text or (not common and value in text)
 
 
 def _in_task(held: HeldPoint) -> bool:

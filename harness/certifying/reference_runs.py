@@ -81,7 +81,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=True)
         if attempt.failure is not None:
-            raise _without_faults(query, attempt, attempt.failure)
+            raise without_faults(query, attempt, attempt.failure)
         state.advance()
         return attempt
 
@@ -105,11 +105,11 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     if query.read is None and query.source is None:
         attempts.append(workers[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, kind=RunKind.BATCH_JOB))
     if query.read is not None:
-        _require_apart(query, workers[0], attempts[-1 if len(workers) == 1 else 0])
+        require_apart(query, workers[0], attempts[-1 if len(workers) == 1 else 0])
     return attempts
 
 
-def _require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:
+def require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:
     """That what is read is of the run: not what another one gives that has done nothing yet. And that runs are kept
     apart in stores outside: another one that begins finds nothing there, and takes nothing away of what a run has left.
     Otherwise each sees what others do, and what comes of it says nothing. `before` is the last attempt that the
@@ -143,7 +143,8 @@ def other_spark(query: Query) -> Spark | None:
     return chosen_spark(query.spark) if query.spark else None
 
 
-def _without_faults(query: Query, attempt: Attempt, error: StreamproofError) -> StreamproofError:
+def without_faults(query: Query, attempt: Attempt, error: StreamproofError) -> StreamproofError:
+    """What an attempt without any fault failed by, as the user is told it: one that never ends is the query's, too."""
     if isinstance(error, DeadlinePassed):
         error = InvalidOperator(
             f"query {query.name!r} does not come to the end of its input without any fault: waited "

@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.wire import VERSION, BlockingConnection, Endpoint, Greeting
 from ..worlds.spark.queries.attaching import enter_working_folder, gateway_of
+from ..worlds.spark.queries.blaming import error_text, shortened_error
 
 PURPOSE = "warm"
 
@@ -32,15 +33,27 @@ class Warm(msgspec.Struct, frozen=True, tag="warm", array_like=True):
     """The environment with which a process attaches to it."""
 
 
+class NoSession(msgspec.Struct, frozen=True, tag="no-session", array_like=True):
+    """Warm session to harness: Spark starts none."""
+
+    why: str
+
+
 def main(path: str) -> int:
     from pyspark.sql import SparkSession
 
     plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
     enter_working_folder(Path(plan.working_folder))
     harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
-    spark = SparkSession.builder.appName(f"streamproof {plan.node}").getOrCreate()
-    # The first job loads what every other one needs.
-    spark.range(10).selectExpr("sum(id)").collect()
+    try:
+        spark = SparkSession.builder.appName(f"streamproof {plan.node}").getOrCreate()
+        # The first job loads what every other one needs.
+        spark.range(10).selectExpr("sum(id)").collect()
+    except Exception as error:
+        # Of whatever kind: what a setting of the user's means is Spark's to say. Its log then ends with what a JVM has
+        # said that did not come up.
+        harness.send(NoSession(shortened_error(error_text(error))))
+        return 1
     harness.send(Warm(dict(gateway_of(spark))))
     harness.receive()
     spark.stop()

@@ -101,6 +101,8 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     early: bool = False
     """Whether the input ended before anything of it came again, here and for those beside: there, what was lost of the
     state is not made good by what comes again."""
+    state_left: bool = False
+    """Whether the version before had left state of its operators."""
 
     @property
     def clean(self) -> bool:

@@ -119,10 +119,13 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.new if one.way is Way.UPGRADE else self.old
 
     def sides(self, one: Switched) -> Sides:
-        return Sides(self.before(one).shape, self.after(one).shape, one.since, self.basis, self._last_counting(one))
+        before, after = self.before(one).shape, self.after(one).shape
+        counting = self._last_counting(one)
+        return Sides(before, after, one.since, self.basis, counting, state_left=one.state_left)
 
     def sides_beside(self, one: Switched, aside: Aside) -> Sides:
-        return sides_beside(one.way, self.before(one).shape, aside.since, self.basis, self._last_counting(one))
+        shape, counting = self.before(one).shape, self._last_counting(one)
+        return sides_beside(one.way, shape, aside.since, self.basis, counting, state_left=one.state_left)
 
     def _last_counting(self, one: Switched) -> int:
         return self.last_changed if one.early else self.last_counting

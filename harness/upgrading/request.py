@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +27,10 @@ _SETTINGS: Final = {
     # refuses nobody.
     "spark.sql.streaming.fileSink.log.compactInterval": "3",
     EMPTY_ON_START: "false",
-    # What Spark says of its batches tells who has processed one again, however many came after it.
+}
+_WATCHED_BY: Final = {
+    # What Spark says of its batches tells who has processed one again, however many came after it, and whatever the
+    # query asks for.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
 _ONCE: Final = frozenset({EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE})
@@ -67,7 +71,17 @@ def prepared(request: UpgradeRequest) -> UpgradeRequest:
 
 
 def _prepared(query: Query) -> Query:
-    return replace(query, settings={**_SETTINGS, **query.settings})
+    return replace(query, settings={**_SETTINGS, **query.settings, **_WATCHED_BY})
+
+
+def not_taken(request: UpgradeRequest) -> Iterator[str]:
+    """What of the two versions is not tried as they say it, in sentences."""
+    old, new = request.old.query.batch_events, request.new.query.batch_events
+    if old != new:
+        yield (
+            f"NEW's batch_events={new:,}: both versions take their input in batches of {old:,}, as OLD says, since a "
+            "batch that was planned before the change has those."
+        )
 
 
 def check_request(request: UpgradeRequest, last_changed: int) -> None:

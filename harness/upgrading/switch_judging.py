@@ -8,10 +8,12 @@ any query whose table a consumer reads.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from ..core.addresses import DRIVER
 from ..core.errors import InvalidHistory
@@ -35,6 +37,14 @@ KEY = "key"
 VALUES = "values"
 """And what the one with all others is."""
 OTHER_BATCHES = "it made other batches than alone, so that what it gave on the way was not compared"
+STATE_LEFT = (
+    "Whether the state of the version before is taken over: there is some, and --reference since is what a "
+    "version makes that begins with none."
+)
+_NONE_TAKEN_OVER = (
+    "the version before has left state, and its table is what it makes where it begins with none: whether it has taken "
+    "that over is not known; compare with --reference all"
+)
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,17 @@ class Sides:
     """The last batch whose input counts: one must be left for the version that went on."""
     empty_shows: bool = False
     """Whether a table that is empty, as it should be, says that nothing is wrong."""
+    state_left: bool = False
+    """Whether the version before has left state of its operators."""
 
 
-def sides_beside(way: Way, before: OutputShape, since: int, basis: Basis, last_counting: int) -> Sides:
+def sides_beside(
+    way: Way, before: OutputShape, since: int, basis: Basis, last_counting: int, *, state_left: bool = False
+) -> Sides:
     """Of a version that goes on from a state of its own, or from what another has left of it. The old one has made all
     of its table by itself; whatever the new one began with, it has gone on from the old one."""
-    return Sides(before, before, since, Basis.ALL if way is Way.UPGRADE else basis, last_counting, True)
+    basis = Basis.ALL if way is Way.UPGRADE else basis
+    return Sides(before, before, since, basis, last_counting, True, state_left)
 
 
 @dataclass(frozen=True)
@@ -93,7 +108,7 @@ def judge_switch(
         why = f"batch {committed} was committed by then, and no input that counts was left to be processed"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if (again := _again(history, sides.since, committed)) is not None:
-        why = f"it processed batch {again} again, which had been committed: it took over nothing of what was there"
+        why = f"it processed batch {again} again, which had been committed: it did not go on from what was there"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if not _processed(history, sides.since, committed):
         why = "no batch with input that came since the change is on record: that it goes on shows nothing"
@@ -105,6 +120,9 @@ def judge_switch(
     except InvalidHistory as error:
         # Rows that are none, or without their key: what came about from other states is known all the same.
         found = SwitchJudgement(UpgradeOutcome.UNKNOWN, str(error))
+    if found.outcome is UpgradeOutcome.CONTINUES and sides.state_left and sides.basis is Basis.SINCE:
+        # Whoever has lost all of it has made just that.
+        found = replace(found, outcome=UpgradeOutcome.UNKNOWN, why=_NONE_TAKEN_OVER)
     return replace(found, committed=committed, notes=notes)
 
 
@@ -143,12 +161,20 @@ def done_by(history: History, since: int, changed: Sequence[str]) -> str:
     """What the version that went on did that outlives it, as far as it counts: the sink or the commit log has it."""
     if any(one.sink == SINK and one.incarnation >= since for one in _given(history)):
         return "given rows to the sink"
-    for path in changed:
-        if path.startswith("checkpoint/commits/"):
-            return f"committed a batch ({path})"
+    for said in changed:
+        path = _HOW.sub("", said)
+        if path.endswith("/"):
+            # Spark makes folders before it looks at what is there.
+            continue
+        if _COMMIT.fullmatch(path):
+            return f"taken back a commit ({said})" if said.endswith("(gone)") else f"committed a batch ({said})"
         if not path.startswith("checkpoint/"):
-            return f"changed what the sink holds ({path})"
+            return f"changed what the sink holds ({said})"
     return ""
+
+
+_HOW: Final = re.compile(r" \((new|gone|changed)\)$")
+_COMMIT: Final = re.compile(r"checkpoint/commits/[0-9]+")
 
 
 def _again(history: History, since: int, committed: int) -> int | None:
@@ -330,9 +356,13 @@ def _compared(
     if unknown:
         said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
-    if on_the_way and rows and any(one.name == EXACTLY_ONCE for one in guarantees):
+    if on_the_way and rows:
         # State that was lost, and that input which came again has made good: of a maximum, say, or a set.
-        return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
+        if any(one.name == EXACTLY_ONCE for one in guarantees):
+            return SwitchJudgement(UpgradeOutcome.WRONG, on_the_way, rows=rows)
+        claimed = ", ".join(str(one.guarantee) for one in verdicts)
+        said = f"{on_the_way}, of which {claimed} says nothing: which inputs its rows lack, or have twice, is not known"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
     if rows:
         # The claim allows it, as at-least-once allows a row twice.
         allowed = ", ".join(str(one.guarantee) for one in verdicts)

@@ -23,7 +23,8 @@ from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 
 Files = Mapping[str, str]
-"""Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it."""
+"""Every file and link in a recovery worker's folders, by its path in them: the digest of what is in it. A folder, whose
+path ends in a slash, is there or not."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,11 @@ def files_in(worker: RecoveryWorker) -> dict[str, str]:
     for folder in worker.folders.stored:
         above = folder.parent
         for root, folders, names in os.walk(folder):
-            for name in (*names, *(one for one in folders if os.path.islink(os.path.join(root, one)))):
+            for name in (*names, *folders):
                 path = Path(root, name)
+                if path.is_dir() and not path.is_symlink():
+                    found[f"{path.relative_to(above).as_posix()}/"] = ""
+                    continue
                 try:
                     if path.is_symlink():
                         content = os.fsencode(os.readlink(path))
@@ -88,12 +92,12 @@ def changes(before: Files, after: Files) -> tuple[str, ...]:
 
 
 def go_on_in(
-    worker: RecoveryWorker, number: int, contents: Path, before: Mapping[str, str] = MappingProxyType({})
+    worker: RecoveryWorker, number: int, contents: Path, alone: Mapping[str, str] = MappingProxyType({})
 ) -> WentOn:
     """Start the version that lives in the recovery worker on what is in its folders; where it fails by an error of its
     own, again, as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same
-    files. `contents` is a folder for what is kept, `before` are the settings of the version whose state it is. Raises
-    what went wrong with the recovery worker."""
+    files. `contents` is a folder for what is kept, `alone` are the settings that are in force where it begins anew.
+    Raises what went wrong with the recovery worker."""
     found = [files_in(worker)]
 
     def is_in_vain(failed: Attempt) -> bool:
@@ -102,34 +106,31 @@ def go_on_in(
 
     attempt = live_on(worker, number, is_in_vain)
     if attempt.failure is None:
-        return WentOn(attempt, (), settings_kept(worker.folders.checkpoint, worker.settings, before))
+        return WentOn(attempt, (), settings_kept(worker.folders.checkpoint, alone))
     changed = changes(found[0], files_in(worker))
     left = CopiedFolders(worker.folders.stored, contents).capture() if changed else None
     return WentOn(attempt, changed, left=left)
 
 
-def settings_kept(checkpoint: Path, asked: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
-    """What Spark keeps from a checkpoint, whatever a query says, by the last entry of its offset log: there it has
-    written what is in force; also of what the version before has asked for, and this one leaves to Spark."""
+def settings_kept(checkpoint: Path, alone: Mapping[str, str]) -> tuple[str, ...]:
+    """What Spark keeps from a checkpoint, whatever a query or its own version says: where what is in force is not what
+    it is where the version begins anew."""
+    return tuple(
+        f"{name} is {value}, which the checkpoint holds, and {alone[name]} where the version begins anew"
+        for name, value in sorted(settings_in_force(checkpoint).items())
+        if alone.get(name, value) != value
+    )
+
+
+def settings_in_force(checkpoint: Path) -> dict[str, str]:
+    """By the last entry of the offset log, where Spark has written them. Of a log that looks otherwise nothing is
+    known: none."""
     newest = checkpoint / "offsets" / str(last_planned_batch(checkpoint))
     try:
         head = newest.read_text(encoding="utf-8").splitlines()[1]
-        in_force = msgspec.json.decode(head, type=_OffsetHead).conf
-    except (OSError, IndexError, msgspec.MsgspecError):
-        # Of a log that looks otherwise, nothing is known, and nothing is said.
-        return ()
-    left = {name: value for name, value in before.items() if name not in asked and in_force.get(name) == value}
-    return (
-        *(
-            f"{name} is {in_force[name]}, which the checkpoint holds, and not {value}"
-            for name, value in sorted(asked.items())
-            if name in in_force and in_force[name] != value
-        ),
-        *(
-            f"{name} is {value}, which the checkpoint holds, and which the version leaves to Spark"
-            for name, value in sorted(left.items())
-        ),
-    )
+        return msgspec.json.decode(head, type=_OffsetHead).conf
+    except (OSError, IndexError, UnicodeDecodeError, msgspec.MsgspecError):
+        return {}
 
 
 class _OffsetHead(msgspec.Struct):

@@ -141,6 +141,8 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
         yield "OLD and NEW say the same of themselves: as far as that shows, nothing was changed"
     if continued and record.same_table and "code" in record.differ_in:
         yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
+    elif continued and record.same_table and "settings" in record.differ_in:
+        yield "OLD and NEW make the same table of this input: whatever a setting would change in it was not exercised"
     reads = [side.subject.get("code", {}).get("read") for side in (record.old, record.new)]
     if continued and None not in reads and reads[0] != reads[1]:
         yield (
@@ -150,7 +152,7 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
     if continued and not record.on_state:
         yield "it continues only where nothing had been committed: no state of the old version was taken over"
     for said in dict.fromkeys(said for one in continued for said in one.kept):
-        yield f"Spark keeps a setting: {said}; the change was not exercised"
+        yield f"Spark keeps a setting: {said}; what that would change was not exercised"
     kept = sum(1 for one in continued if any("of before the change" in note for note in one.notes))
     if kept:
         yield f"in {counted(kept, 'state')}, rows of the table are of before the change: no later input touched them"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.recovery_worker import RecoveryWorker
+from ..certifying.reference_runs import require_apart, without_faults
 from ..certifying.request import CampaignRequest
 from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
@@ -67,9 +68,17 @@ from .alone import why_outside, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
-from .request import UpgradeRequest, UpgradeSide, check_request, prepared
-from .switch_judging import OTHER_BATCHES, Sides, committed_before, compares_on_the_way, sides_beside, table_alone
-from .switching import UpgradeVersion, WentOn, go_on_in, put_back
+from .request import UpgradeRequest, UpgradeSide, check_request, not_taken, prepared
+from .switch_judging import (
+    OTHER_BATCHES,
+    STATE_LEFT,
+    Sides,
+    committed_before,
+    compares_on_the_way,
+    sides_beside,
+    table_alone,
+)
+from .switching import UpgradeVersion, WentOn, go_on_in, put_back, settings_in_force
 from .unseen import unseen_of
 
 ATTEMPT_SECONDS: Final = 120.0
@@ -81,10 +90,6 @@ EARLY: Final = 2
 """From how many states with the same last batch committed a version goes on with an input that ends early, too."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
-STATE_LEFT: Final = (
-    "Whether the state of the version before is taken over: there is some, and --reference since is what a "
-    "version makes that begins with none."
-)
 _SINK: Final = "sink/"
 _STATE: Final = re.compile("/checkpoint/(?:.*/)?state/")
 
@@ -97,10 +102,11 @@ def upgrade(
     """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
     version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left. Once something
     was found, an OwnFailure is the reason why the rest was not tried."""
+    not_looked_at = list(not_taken(request))
     request = prepared(request)
     name = new_run_id(request.new.query.name)
     path = ROOT / name if folder is None else folder
-    tried = _Upgrade(name, request, path, show)
+    tried = _Upgrade(name, request, path, show, not_looked_at=not_looked_at)
     check_request(request, tried.last_changed)
     check_unused(path)
     there = path.exists()
@@ -142,6 +148,8 @@ class _Upgrade:
     """The Spark, the Python and the packages that each version has said it ran on."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of the session of each."""
+    in_force: dict[str, dict[str, str]] = field(default_factory=dict)
+    """As Spark has written them into the checkpoint of each alone."""
     points: dict[Way, int] = field(default_factory=dict)
     """How many were planned."""
     until: float | None = None
@@ -266,12 +274,17 @@ class _Upgrade:
             for place, actor in enumerate(REFERENCES):
                 worker.store.clear()
                 attempt = worker.live(actor, actor, 1, watched=place == 0)
-                if attempt.failure is not None:
-                    raise _alone(version.query, which, attempt.failure)
+                _require_its_end(version.query, which, attempt)
                 attempts[which].append(attempt)
                 if worker.ran is not None:
                     self.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 self._show("each version alone", 2 * number + place + 1, 4)
+            self.in_force[which] = settings_in_force(worker.folders.checkpoint)
+            if version.query.read is not None:
+                try:
+                    require_apart(version.query, worker, attempts[which][-1])
+                except InvalidOperator as error:
+                    raise InvalidOperator(f"the {which} version: {error}") from error
         self.alone = {which: [one for attempt in some for one in attempt.records] for which, some in attempts.items()}
         spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in attempts.values() for one in some]
         worker.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
@@ -332,8 +345,8 @@ class _Upgrade:
                     break
             try:
                 worker.store.restore(crashed.state)
-                before = self.settings.get(_which_before(way), {})
-                went = go_on_in(worker, crashed.next_incarnation, self.contents, before)
+                alone = self.in_force.get(_which(way), {})
+                went = go_on_in(worker, crashed.next_incarnation, self.contents, alone)
             except OwnFailure as error:
                 if not tried:
                     raise
@@ -363,7 +376,7 @@ class _Upgrade:
         return why_outside(who, version.query, attempt)
 
     def _say_state_is_left(self, crashed: Crashed) -> None:
-        if self.request.basis is Basis.SINCE and any(_STATE.search(one.path) for one in crashed.state.files):
+        if self.request.basis is Basis.SINCE and _has_state(crashed):
             self.not_looked_at.append(STATE_LEFT)
 
     def _goes_on_early(self, tried: Sequence[_Tried]) -> bool:
@@ -409,13 +422,21 @@ class _Upgrade:
         since = crashed.next_incarnation
         references = self._reference(worker, _which(way), version, went.attempt, self.request.basis, early=early)
         self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
-        sides = self._sides(way, since, early=early)
+        sides = self._sides(way, since, early=early, state_left=_has_state(crashed))
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
         )
         crashes = tuple(dict.fromkeys(one.crashes[-1] for one in mates))
         switched = Switched(
-            way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed, kept=went.kept, early=early
+            way,
+            crashes,
+            run,
+            since,
+            UpgradeOutcome.UNKNOWN,
+            changed=went.changed,
+            kept=went.kept,
+            early=early,
+            state_left=sides.state_left,
         )
         return _Tried(crashed, went, with_judgement(switched, judged, None))
 
@@ -452,15 +473,15 @@ class _Upgrade:
             for actor in REFERENCES:
                 worker.store.clear()
                 one = worker.live(actor, actor, 1, watched=False)
-                if one.failure is not None:
-                    raise _alone(version.query, which, one.failure)
+                _require_its_end(version.query, which, one)
                 found += one.records
         return found
 
-    def _sides(self, way: Way, since: int, *, early: bool = False) -> Sides:
+    def _sides(self, way: Way, since: int, *, early: bool = False, state_left: bool = False) -> Sides:
         old, new = self.request.old.query.shape, self.request.new.query.shape
         before, after = (old, new) if way is Way.UPGRADE else (new, old)
-        return Sides(before, after, since, self.request.basis, self._last_counting(early=early))
+        counting = self._last_counting(early=early)
+        return Sides(before, after, since, self.request.basis, counting, state_left=state_left)
 
     def _last_counting(self, *, early: bool) -> int:
         return self.last_changed if early else self.last_counting
@@ -537,7 +558,8 @@ class _Upgrade:
             beside = go_on_in(worker, number, self.contents)
         last = beside.attempt
         shape = before.query.shape
-        sides = sides_beside(way, shape, number, self.request.basis, self._last_counting(early=early))
+        counting = self._last_counting(early=early)
+        sides = sides_beside(way, shape, number, self.request.basis, counting, state_left=one.switched.state_left)
         references = self._reference(worker, _which_before(way), before, last, sides.basis, early=early)
         if after:
             # The whole story: those of the one that failed, and then the one before it.
@@ -644,14 +666,24 @@ class _Upgrade:
             not_looked_at=tuple(self.not_looked_at),
             unjudgeable=self.unjudgeable,
             same_table=same,
-            differ_in=tuple(sorted(name for name in old.subject if old.subject.get(name) != new.subject.get(name))),
+            differ_in=differing(old.subject, new.subject),
             durations=self.durations,
         )
+
+
+def differing(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
+    """What two queries say differently of themselves, and what one of them alone says."""
+    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
 
 
 def _until(profile: Profile, last: int) -> Profile:
     """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
+
+
+def _has_state(crashed: Crashed) -> bool:
+    """Whether there is state of operators in what was durable."""
+    return any(_STATE.search(one.path) for one in crashed.state.files)
 
 
 def _begins_anew(group: Group) -> bool:
@@ -684,7 +716,12 @@ def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:
     return max(fit, key=worth).crashed if fit else None
 
 
-def _alone(query: Query, which: str, error: StreamproofError) -> StreamproofError:
+def _require_its_end(query: Query, which: str, attempt: Attempt) -> None:
+    """Of an attempt of a version alone. Raises InvalidOperator for what the version does wrong, and what went wrong
+    else."""
+    if attempt.failure is None:
+        return
+    error = without_faults(query, attempt, attempt.failure)
     if isinstance(error, InvalidOperator):
-        return InvalidOperator(f"the {which} version fails alone, without any change: {error}")
-    return error
+        raise InvalidOperator(f"the {which} version fails alone, without any change: {error}") from error
+    raise error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from ...core.errors import ExitStatus, UnknownName
+from ...core.errors import ExitStatus, InvalidScenario, UnknownName
 from ...core.library import listed_by
 from ..completion import complete_basis, complete_claim, complete_upgrade
 from ..leftovers import reap_silently
@@ -145,12 +145,13 @@ def upgrade_command(
         _as_asked(pair.new, to_spark, to_settings),
     )
     fed = pair.workload if workload is None else load_workload(workload)
+    basis = Basis(reference or pair.basis)
     request = UpgradeRequest(
         *sides,
         workload=fed or usual_workload(sides[0].query),
         registry=registry,
         claims=claims_named(claims, registry.oracles) if claims else (),
-        basis=Basis(reference or pair.basis),
+        basis=basis,
         and_back=and_back,
         minutes=MINUTES if minutes is None else minutes,
         states=states,
@@ -163,7 +164,8 @@ def upgrade_command(
         print_json(upgrade_document(record, path, record.exit_status))
     else:
         show(upgrade_screen(record, path))
-        if said := _expected(pair, sides):
+        as_it_is = basis == pair.basis and not (claims or workload or from_settings or to_settings)
+        if said := _expected(pair, sides) if as_it_is else "":
             show([Text(f"  expected of this pair, where something had been committed: {said}")])
     return record.exit_status
 
@@ -188,7 +190,7 @@ def _expected(pair: _Pair, sides: Sequence[UpgradeSide]) -> str:
 
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     """Both versions, by their names, or a pair of the library. Raises a UserMistake."""
-    from ...certifying.subjects import load_subject
+    from ...certifying.subjects import QueryShape, load_subject
     from ...upgrading.request import UpgradeSide
 
     registry = registered()
@@ -198,6 +200,10 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     if old not in registry.upgrades:
         raise UnknownName(
             "pair of versions", old, [*sorted(registry.upgrades), "OLD NEW, both as module:attribute"], UPGRADES
+        )
+    if shape != QueryShape():
+        raise InvalidScenario(
+            f"{old} is a pair of versions that say their output mode, key and schema themselves: leave them out here"
         )
     found = registry.upgrades[old]
     sides = UpgradeSide(found.old, old), UpgradeSide(found.new, old)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 import toy_spark
@@ -37,6 +38,7 @@ from streamproof.harness.certifying.recovery_worker import GivenUp, RecoveryWork
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import AttemptStates, Waiting
+from streamproof.harness.certifying.warm_session import PURPOSE, NoSession, WarmPlan
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core import signs
@@ -48,8 +50,10 @@ from streamproof.harness.core.errors import (
     InvalidScenario,
     MissingTool,
     OwnFailure,
+    ProcessDied,
     RunFolderInUse,
     StorageFailed,
+    StreamproofError,
     UnknownName,
     Unsupported,
 )
@@ -66,6 +70,7 @@ from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
@@ -608,6 +613,38 @@ def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
     monkeypatch.setattr(recovery_worker, "READY_SECONDS", 0.1)
     monkeypatch.setattr(signs, "share_of_machine", lambda: 0.1)
     assert certify(toy(Does.BY_ID), budget=Budget(runs=1)).certificate.trials
+
+
+@pytest.mark.parametrize(
+    ("said", "logged", "error"),
+    [
+        ('The value abc in the config "spark.sql.shuffle.partitions" is invalid', "", InvalidOperator),
+        ("ClassNotFoundException: acme.Plugin", "", InvalidOperator),
+        ("Java gateway process exited", "Invalid maximum heap size: -Xmx1x", InvalidOperator),
+        ("BindException: Address already in use", "", ProcessDied),
+    ],
+)
+def test_a_session_that_a_setting_of_the_query_keeps_from_starting_is_the_users_mistake(
+    said: str,
+    logged: str,
+    error: type[StreamproofError],
+    certify: Callable[..., Certified],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none(process: Any, path: str) -> None:
+        process.stderr.write_text(logged)
+        plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
+        harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
+        harness.send(NoSession(said))
+        raise ProcessDied(said)
+
+    monkeypatch.setattr(toy_spark, "_session", none)
+    settings = {"spark.sql.shuffle.partitions": "abc", "spark.plugins": "acme.Plugin", "spark.x": "1"}
+    settings["spark.driver.memory"] = "1x"
+
+    with pytest.raises(error, match=re.escape(said)) as raised:
+        certify(replace(toy(Does.BY_ID), settings=settings))
+    assert logged in str(raised.value)
 
 
 def test_who_interrupts_the_runs_without_failures_waits_for_none_of_them(

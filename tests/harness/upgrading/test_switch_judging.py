@@ -60,6 +60,7 @@ def judged(
     done: Sequence[int] = (),
     done_alone: Mapping[int, int] | None = None,
     empty_shows: bool = False,
+    state_left: bool = False,
     since: int = SINCE,
     rows_done: int = 6,
     found: int | None = None,
@@ -105,7 +106,11 @@ def judged(
         note(Ended(DRIVER, number, {"source": [1]}))
         timeline.append(Drained(Stamp(100)))
     return judge_switch(
-        History(records, timeline), Sides(before, after, since, basis, 2, empty_shows), claims, JUDGES, changed
+        History(records, timeline),
+        Sides(before, after, since, basis, 2, empty_shows, state_left),
+        claims,
+        JUDGES,
+        changed,
     )
 
 
@@ -150,10 +155,12 @@ def test_one_whose_table_was_another_one_on_the_way_is_silently_wrong() -> None:
         assert found.rows == ('batch 1: {"key":"a","values":1} where it should be {"key":"a","values":2}',)
 
 
-def test_what_is_given_on_the_way_counts_as_far_as_the_claim_goes() -> None:
-    found = judged(OLD, MADE_GOOD, claims=[at_least_once()])
+def test_of_other_rows_on_the_way_a_weaker_claim_says_nothing() -> None:
+    """As it does of such rows at the end."""
+    found, at_end = (judged(OLD, new, claims=[at_least_once()]) for new in (MADE_GOOD, {**REST, 2: {"a": 1, "c": 2}}))
 
-    assert (found.outcome, len(found.rows)) == (UpgradeOutcome.CONTINUES, 1)
+    assert [one.outcome for one in (found, at_end)] == [UpgradeOutcome.UNKNOWN] * 2
+    assert "right at the end, and was another one on the way, of which at-least-once says nothing" in found.why
 
 
 def test_where_the_version_cuts_its_batches_otherwise_than_alone_what_it_gives_on_the_way_is_not_compared() -> None:
@@ -255,6 +262,23 @@ def test_one_that_has_committed_or_written_to_its_own_sink_is_no_refusal() -> No
         assert found.outcome is UpgradeOutcome.CRASH_LOOP, path
 
 
+def test_one_that_has_left_no_more_than_a_folder_in_its_sink_is_refused() -> None:
+    """Spark makes that of a file sink before it looks at what is there."""
+    found = judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=("sink/other/_spark_metadata/ (new)",))
+
+    assert found.outcome is UpgradeOutcome.REFUSED
+
+
+def test_of_one_that_has_taken_back_a_commit_it_is_not_said_that_it_committed() -> None:
+    back, draft = (
+        judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=(path,))
+        for path in ("checkpoint/commits/0 (gone)", "checkpoint/commits/.1.crc (new)")
+    )
+
+    assert (back.outcome, draft.outcome) == (UpgradeOutcome.CRASH_LOOP, UpgradeOutcome.REFUSED)
+    assert "taken back a commit (checkpoint/commits/0 (gone))" in back.why
+
+
 def test_one_that_failed_and_was_then_ended_from_outside_is_unknown() -> None:
     after_rows = judged(OLD, {1: {"a": 2}}, failed=(2,), attempts=2, gave_up="stall: no memory", changed=("sink/x",))
     before_any = judged(OLD, {}, failed=(2, 3), attempts=3, gave_up="stall: no memory")
@@ -294,6 +318,19 @@ def test_since_the_change_only_what_was_made_then_is_compared() -> None:
 
     assert judged(OLD, anew, alone=alone, basis=Basis.SINCE).outcome is UpgradeOutcome.CONTINUES
     assert judged(OLD, REST, alone=alone, basis=Basis.SINCE).outcome is UpgradeOutcome.WRONG
+
+
+def test_since_the_change_whoever_makes_what_is_made_without_state_may_have_lost_it() -> None:
+    alone = {0: {"a": 1, "c": 1}, 1: {"a": 2, "b": 1, "c": 2}}
+    anew = {1: {"a": 1, "c": 1}, 2: {"a": 2, "b": 1, "c": 2}}
+
+    found = judged(OLD, anew, alone=alone, basis=Basis.SINCE, state_left=True)
+    of_all = judged(OLD, REST, state_left=True)
+
+    assert (found.outcome, of_all.outcome) == (UpgradeOutcome.UNKNOWN, UpgradeOutcome.CONTINUES)
+    assert "compare with --reference all" in found.why
+    kept = judged(OLD, REST, alone=alone, basis=Basis.SINCE, state_left=True)
+    assert kept.outcome is UpgradeOutcome.WRONG
 
 
 def test_rows_under_other_keys_make_no_common_table() -> None:

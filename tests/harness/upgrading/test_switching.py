@@ -10,7 +10,7 @@ from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.contracts.query import RunFolders
 from streamproof.harness.core.errors import InvalidOperator, ProcessDied, StreamproofError
-from streamproof.harness.upgrading.switching import go_on_in, put_back
+from streamproof.harness.upgrading.switching import go_on_in, put_back, settings_in_force
 
 Acts = Callable[[int, Path], StreamproofError | None]
 """What an attempt does: given its number and the checkpoint, it ends, or fails by this error."""
@@ -22,7 +22,6 @@ class RecoveryWorkerOfOne:
     def __init__(self, home: Path, acts: Acts) -> None:
         self.folders = RunFolders("one", home / "sink", home / "checkpoint")
         self.store = self
-        self.settings = {"spark.sql.shuffle.partitions": "3", "spark.sql.ansi.enabled": "true"}
         self._acts = acts
         self.lived: list[int] = []
         (home / "checkpoint" / "offsets").mkdir(parents=True)
@@ -76,6 +75,23 @@ def test_what_the_first_start_has_left_is_there_for_the_next_and_is_kept(tmp_pat
     assert (one.folders.checkpoint / "offsets" / "2").read_text() == "two"
 
 
+def test_a_folder_that_is_left_is_something_left_and_is_kept_too(tmp_path: Path) -> None:
+    """As a lock that is made by making a folder, before Spark refuses what is there."""
+
+    def acts(number: int, checkpoint: Path) -> StreamproofError:
+        (checkpoint.parent / "sink" / "lock").mkdir(parents=True, exist_ok=True)
+        return NO
+
+    one = worker(tmp_path, acts)
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left")
+
+    assert went.changed == ("sink/lock/ (new)",)
+    (one.folders.sink / "lock").rmdir()
+    assert went.left is not None
+    put_back(cast(RecoveryWorker, one), went.left, tmp_path / "left")
+    assert (one.folders.sink / "lock").is_dir()
+
+
 def test_one_that_changes_something_at_each_start_is_given_up_at_the_same_batch(tmp_path: Path) -> None:
     def acts(number: int, checkpoint: Path) -> StreamproofError:
         (checkpoint / "offsets" / "1").write_text(f"by {number}")
@@ -104,24 +120,27 @@ def test_what_is_no_fault_of_its_own_is_not_tried_again(tmp_path: Path) -> None:
     assert isinstance(went.attempt.failure, ProcessDied)
 
 
-def test_a_setting_that_the_checkpoint_holds_otherwise_is_not_in_force(tmp_path: Path) -> None:
-    def acts(number: int, checkpoint: Path) -> None:
-        head = '{"batchWatermarkMs":0,"conf":{"spark.sql.shuffle.partitions":"2"}}'
-        (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
-
-    went = go_on_in(cast(RecoveryWorker, worker(tmp_path, acts)), 2, tmp_path / "left")
-
-    assert went.kept == ("spark.sql.shuffle.partitions is 2, which the checkpoint holds, and not 3",)
+def in_checkpoint(checkpoint: Path, settings: str) -> None:
+    head = f'{{"batchWatermarkMs":0,"conf":{settings}}}'
+    (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
 
 
-def test_a_setting_that_is_left_out_and_that_the_checkpoint_holds_is_in_force(tmp_path: Path) -> None:
-    provider, other = "spark.sql.streaming.stateStore.providerClass", "spark.sql.streaming.join.stateFormatVersion"
+def test_a_setting_is_kept_where_another_is_in_force_than_where_the_version_begins_anew(tmp_path: Path) -> None:
+    """Whoever has asked for it: the query, its code, or another version of Spark by what it leaves out."""
+    partitions, state = "spark.sql.shuffle.partitions", "spark.sql.streaming.join.stateFormatVersion"
+    one = worker(
+        tmp_path, lambda number, checkpoint: in_checkpoint(checkpoint, f'{{"{partitions}":"2","{state}":"2"}}')
+    )
 
-    def acts(number: int, checkpoint: Path) -> None:
-        head = f'{{"batchWatermarkMs":0,"conf":{{"{provider}":"RocksDB","{other}":"2"}}}}'
-        (checkpoint / "offsets" / "2").write_text(f'v1\n{head}\n{{"batches":3}}')
+    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left", {partitions: "3", state: "2", "spark.x": "1"})
 
-    one = worker(tmp_path, acts)
-    went = go_on_in(cast(RecoveryWorker, one), 2, tmp_path / "left", {provider: "RocksDB", "spark.x": "1"})
+    assert went.kept == (f"{partitions} is 2, which the checkpoint holds, and 3 where the version begins anew",)
 
-    assert went.kept == (f"{provider} is RocksDB, which the checkpoint holds, and which the version leaves to Spark",)
+
+def test_of_a_log_that_looks_otherwise_no_setting_is_known(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    assert settings_in_force(checkpoint) == {}
+    (checkpoint / "offsets").mkdir(parents=True)
+    for content in (b"", b"v1\nno JSON", b"v1\n[]", b"\xff\n\xff"):
+        (checkpoint / "offsets" / "0").write_bytes(content)
+        assert settings_in_force(checkpoint) == {}

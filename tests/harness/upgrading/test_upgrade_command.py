@@ -34,6 +34,7 @@ MODULE = "streamproof.scenarios.upgrades"
         (["nothing-changed", "--claim", "no-such-claim"], "there is no guarantee 'no-such-claim'"),
         (["sink-moved", "--reference", "since"], "compare with --reference all"),
         (["sqlite-by-batch"], "there is no pair of versions"),
+        (["nothing-changed", "--mode", "complete"], "say their output mode, key and schema themselves"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_starts(
@@ -52,16 +53,18 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("sparks", "said"),
+    ("asked", "said"),
     [
         ([], "committed: silently wrong, on Spark 4.3"),
         (["--from-spark", "4.1.3", "--to-spark", "4.1.3"], "committed: refused, on Spark 4.1.3"),
         (["--to-spark", "4.1.3"], ""),
+        (["--reference", "since"], ""),
+        (["--to-set", "spark.sql.ansi.enabled=false"], ""),
     ],
-    ids=["here", "before that can be", "another Spark beside"],
+    ids=["here", "before that can be", "another Spark beside", "compared otherwise", "set otherwise"],
 )
 def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
-    sparks: list[str],
+    asked: list[str],
     said: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -73,7 +76,7 @@ def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
     # Whether such an environment is on this machine is no matter.
     monkeypatch.setattr(spark_choice, "chosen_version", lambda wanted="": wanted or "4.3.0")
 
-    run_command_line(["upgrade", "aggregate-replaced", *sparks])
+    run_command_line(["upgrade", "aggregate-replaced", *asked])
     shown = " ".join(capsys.readouterr().out.split())
     assert ("expected of this pair" in shown) is bool(said)
     assert said in shown

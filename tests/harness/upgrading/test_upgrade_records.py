@@ -200,6 +200,7 @@ def test_a_change_that_makes_no_difference_to_this_input_is_said() -> None:
 
     assert any("the change was not exercised" in said for said in caveats(same))
     assert not any("the change was not exercised" in said for said in caveats(settings))
+    assert any("whatever a setting would change in it was not exercised" in said for said in caveats(settings))
 
 
 def test_two_versions_that_are_the_same_are_said_to_be() -> None:

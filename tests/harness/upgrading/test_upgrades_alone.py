@@ -21,8 +21,10 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import (
     DeadlinePassed,
     ExitStatus,
+    InvalidOperator,
     InvalidScenario,
     MissingTool,
+    StreamproofError,
     Unsupported,
     UserMistake,
 )
@@ -32,12 +34,13 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
-from streamproof.harness.recording.records import Delivered, Ended, Stamped
+from streamproof.harness.recording.records import Delivered, Ended, Kept, Stamped
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
-from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, prepared
+from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, not_taken, prepared
 from streamproof.harness.upgrading.switch_judging import OTHER_BATCHES
+from streamproof.harness.worlds.spark.queries.driver_plan import RunKind
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 
@@ -47,16 +50,26 @@ OUTSIDE = OutsideEffect("file", "/data/x.db", "sinks.write:17")
 class RecoveryWorkerAlone:
     """As much of a recovery worker as two versions need that go on from no state: no crash point is passed."""
 
-    def __init__(self, effects: Sequence[OutsideEffect] = (), values: Sequence[int] = (1, 1)) -> None:
+    def __init__(
+        self,
+        effects: Sequence[OutsideEffect] = (),
+        values: Sequence[int] = (1, 1),
+        *,
+        read: bool = False,
+        failure: StreamproofError | None = None,
+    ) -> None:
         self.store = self
+        self.folders = RunFolders("one", Path("no-sink"), Path("no-checkpoint"))
         self.ran = None
         self.patience = 1.0
         self.which = ""
         self.watched: list[tuple[str, str]] = []
         self._effects = effects
         self._values = values
+        self._read = read
+        self._failure = failure
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, kind: RunKind = RunKind.STREAM) -> Attempt:
         attempt = Attempt(actor, incarnation)
         if watched:
             self.watched.append((self.which, actor))
@@ -65,6 +78,9 @@ class RecoveryWorkerAlone:
         value = self._values[REFERENCES.index(actor)] if self.which == "new" else 1
         rows = [Event("q", row_number(0, 0), "a", value, 0)]
         attempt.records = [Stamped(0, Delivered(sink, "q", 1, 0, rows)), Stamped(1, Ended(actor, 1, {}))]
+        # Whoever reads the table of a run that has done nothing finds the same rows.
+        attempt.records += [Stamped(2, Kept(actor, 1, {"x": 1}))] * (self._read or kind is RunKind.STORES)
+        attempt.failure = self._failure if self.which == "new" else None
         return attempt
 
     @property
@@ -120,6 +136,22 @@ def test_nothing_is_judged_where_the_new_version_alone_gives_another_table_each_
 
     assert "another table each time" in record.unjudgeable
     assert record.exit_status is ExitStatus.UNKNOWN
+
+
+def test_a_table_that_is_there_whatever_was_done_shows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    query = replace(query_word_count(), write=write, read=read)
+
+    with pytest.raises(InvalidOperator, match=r"the old version: .* its read gives the same 1 row for a run that has"):
+        tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone(read=True), query)
+
+
+def test_a_version_that_never_comes_to_its_end_alone_is_the_users(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    waits = RecoveryWorkerAlone(failure=DeadlinePassed("its end", 120, "nothing of it"))
+
+    with pytest.raises(InvalidOperator, match=r"the new version fails alone, .* does not come to the end of its input"):
+        tried_alone(monkeypatch, tmp_path, waits)
 
 
 def test_the_settings_of_each_version_are_those_that_it_ran_with(
@@ -300,10 +332,27 @@ def test_those_of_which_the_end_alone_is_compared_go_on_with_an_input_that_ends_
 
 def test_what_spark_says_of_batches_is_kept_however_many_follow() -> None:
     """By that is known who has processed a batch again, of which Spark keeps a hundred unless it is told otherwise."""
-    side = UpgradeSide(query_word_count())
-    settings = prepared(UpgradeRequest(side, side, FED, Registry())).new.query.settings
+    asked = replace(query_word_count(), settings={"spark.sql.streaming.numRecentProgressUpdates": "1"})
+    for query in (query_word_count(), asked):
+        side = UpgradeSide(query)
+        settings = prepared(UpgradeRequest(side, side, FED, Registry())).new.query.settings
 
-    assert int(settings["spark.sql.streaming.numRecentProgressUpdates"]) >= 100_000
+        assert int(settings["spark.sql.streaming.numRecentProgressUpdates"]) >= 100_000
+
+
+def test_what_the_new_version_alone_says_of_itself_differs_too() -> None:
+    """As the Spark that it names, and the old one leaves to the interpreter."""
+    one, other = (query.describe() for query in (query_word_count(), replace(query_word_count(), spark="4.1.3")))
+
+    assert [upgrading.differing(*two) for two in ((one, other), (other, one), (one, one))] == [("spark",)] * 2 + [()]
+
+
+def test_that_both_take_their_input_in_the_batches_of_the_old_version_is_said() -> None:
+    sides = [UpgradeSide(replace(query_word_count(), batch_events=count)) for count in (50, 60)]
+
+    (said,) = not_taken(UpgradeRequest(*sides, FED, Registry()))
+    assert "NEW's batch_events=60: both versions take their input in batches of 50" in said
+    assert list(not_taken(UpgradeRequest(sides[0], sides[0], FED, Registry()))) == []
 
 
 def test_that_state_is_left_with_which_nothing_since_the_change_has_begun_is_said(

@@ -230,6 +230,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
             _check_rest(query, output)
             stream = _started(query, output, run, execution.take)
             _await_end(query, stream)
+            _require_end_of_input(query, stream.lastProgress, len(plan.spans))
         execution.end(spark, stream)
         written_out()
     except StreamproofError:
@@ -349,6 +350,27 @@ def _ends_by_itself(stream: StreamingQuery) -> bool:
     execution: Any = stream._jsq
     streaming: Any = execution.streamingQuery() if hasattr(execution, "streamingQuery") else execution
     return "AvailableNow" in str(streaming.trigger())
+
+
+def _require_end_of_input(query: Query, last: Mapping[str, Any] | None, batches: int) -> None:
+    """Whether a stream that has ended without an error has taken all of the harness's input, by what Spark says of its
+    last batch; one that had nothing to do says nothing. What a stream has left, nobody could tell from what it has
+    lost."""
+    if query.source is not None or last is None:
+        return
+    found = (_BATCHES_TAKEN.search(str(one["endOffset"])) for one in last["sources"])
+    taken = min((int(one[1]) for one in found if one is not None), default=batches)
+    if taken < batches:
+        raise InvalidOperator(
+            f"query {query.name!r}: its stream has ended after {taken:,} of the {batches:,} batches of its input, "
+            "without an error. One that write starts itself has to go on to the end: with "
+            ".trigger(availableNow=True), which ends by itself, or with .trigger(processingTime=...), which is "
+            "stopped; .trigger(once=True) takes one batch of it"
+        )
+
+
+_BATCHES_TAKEN = re.compile(r"\bbatches\b\D+([0-9]+)")
+"""In an offset of the harness's source, as a text or as what a text of Spark's was read to."""
 
 
 def _checked(query: Query, output: object) -> DataFrame:

@@ -18,7 +18,12 @@ from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Record, Stamped, Taken
-from streamproof.harness.worlds.spark.queries.driver import _check_rest, _checked, _Execution
+from streamproof.harness.worlds.spark.queries.driver import (
+    _check_rest,
+    _checked,
+    _Execution,
+    _require_end_of_input,
+)
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun
 from streamproof.harness.worlds.spark.queries.references import of_references
 
@@ -126,3 +131,23 @@ def test_a_query_that_never_comes_to_its_end_is_refused_before_it_is_started(pla
 )
 def test_a_query_that_comes_to_its_end_is_not(plan: str) -> None:
     _check_rest(Query(str, "q"), Planned(plan))
+
+
+def progress(*ends: object) -> dict[str, Any]:
+    """What Spark says of a batch, as far as it is read: of each source, up to where it was taken."""
+    return {"sources": [{"endOffset": end} for end in ends]}
+
+
+@pytest.mark.parametrize(
+    "last", [progress('{"batches": 1}'), progress({"batches": 1}), progress("9", '{"batches": 2}')]
+)
+def test_a_stream_that_ends_before_its_input_does_is_the_users_mistake(last: dict[str, Any]) -> None:
+    """As with a trigger that takes one batch: what it has not taken would look as if it had lost it."""
+    with pytest.raises(InvalidOperator, match=r"has ended after . of the 3 batches of its input"):
+        _require_end_of_input(Query(str, "q"), last, 3)
+
+
+@pytest.mark.parametrize("last", [None, progress('{"batches": 3}'), progress("9", "None"), progress(None)])
+def test_one_that_has_taken_all_or_says_nothing_of_it_has_come_to_its_end(last: dict[str, Any] | None) -> None:
+    _require_end_of_input(Query(str, "q"), last, 3)
+    _require_end_of_input(Query(str, "q", source=lambda spark, folders: spark), progress('{"batches": 1}'), 3)
