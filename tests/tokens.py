@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 from functools import lru_cache, partial
 from typing import Any
 
+from requests import Session
+from requests.structures import CaseInsensitiveDict
 from sortedcontainers import SortedKeyList
 
 from streamproof.faults.crash import crash
@@ -56,6 +58,10 @@ class _Tuple(tuple[int, ...]):
     memory: Memory
 
 
+class _Partial(partial[int]):
+    __slots__ = ("memory",)
+
+
 class _Counts(dict[str, int]):
     """Unlike a dict, it can be referred to weakly."""
 
@@ -76,6 +82,12 @@ for _one in (_of_list, _of_dict, _of_tuple):
     _one.memory = {}  # type: ignore[attr-defined]
 _partial: Any = partial(len)
 _partial.memory = {}
+_slotted: Any = _Partial(len)
+_slotted.memory = {}
+_headers = CaseInsensitiveDict[str]()
+# Of a package of which another object is a container, which comes to be looked at later.
+_session: Any = Session()
+_session.memory = {}
 _alive: list[_Counts] = []
 _weak: Any = weakref.WeakValueDictionary()
 
@@ -115,6 +127,8 @@ MEMORIES: dict[str, Callable[[], Memory]] = {
     "attribute of a dict": lambda: _of_dict.memory,
     "attribute of a tuple": lambda: _of_tuple.memory,
     "attribute of a partial": lambda: _partial.memory,
+    "slot of a partial": lambda: _slotted.memory,
+    "object of a library of containers": lambda: _session.memory,
     "what a cache has handed out": _cached,
     "weak references": _weakly,
 }

@@ -20,8 +20,7 @@ NO_MESSAGE: Final = (
 _COMMITS: Final = ("COMMIT", "EndTxn")
 """In the names of requests with which what was asked before becomes durable."""
 _OPENINGS: Final = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn")
-"""In the names of requests that leave nothing behind for whoever reads: right after one of these, nothing has happened
-yet."""
+"""In the names of requests that leave nothing behind."""
 _TRIED: Final = 2
 """Of requests of one kind in a batch, how many are tried from the first on. The last is, too."""
 
@@ -55,11 +54,11 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
     last: dict[tuple[int, str], int] = {}
     for one in passed:
         if one.address.point is Point.MESSAGE:
-            name, number = _numbered(one)
+            name, number = numbered(one)
             last[name] = max(last.get(name, 0), number)
     kept, left_out = [], set()
     for one in passed:
-        name, number = _numbered(one) if one.address.point is Point.MESSAGE else ((0, ""), 0)
+        name, number = numbered(one) if one.address.point is Point.MESSAGE else ((0, ""), 0)
         if name in last and _TRIED < number < last[name]:
             left_out.add(name)
         else:
@@ -87,9 +86,14 @@ def messages_first(plan: Sequence[Planned]) -> list[Planned]:
             return 3
         if any(word in crash.name for word in _COMMITS):
             return 0
-        return 2 if any(word in crash.name for word in _OPENINGS) else 1
+        return 2 if only_opens(crash.name) else 1
 
     return sorted(plan, key=order)
+
+
+def only_opens(name: str) -> bool:
+    """Whether a request leaves nothing behind for whoever reads: right after it, nothing has happened yet."""
+    return any(word in name for word in _OPENINGS)
 
 
 def foremost(plan: Sequence[Planned], query: Query) -> list[Planned]:
@@ -108,7 +112,7 @@ def foremost(plan: Sequence[Planned], query: Query) -> list[Planned]:
     return sorted(found.values(), key=lambda planned: not is_sent_again(planned))
 
 
-def _numbered(passed: Passed) -> tuple[tuple[int, str], int]:
-    """Batch and kind of a message, and which one of its kind it is."""
+def numbered(passed: Passed) -> tuple[tuple[int, str], int]:
+    """Batch of a message and its kind, as in `kafka Produce`, and which one of its kind it is."""
     kind, _, number = passed.address.key.partition("/")[2].rpartition("#")
     return (batch_of(passed.address), kind), int(number)

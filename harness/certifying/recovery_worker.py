@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from psutil import virtual_memory
@@ -508,9 +510,11 @@ class RecoveryWorker:
             return
         why, tail = self._query.without_secrets(self._why_none[process.name]), self._tail(process)
         whole = f"{why}; its log ends:\n{tail}"
+        complaints = "\n".join(line for line in tail.splitlines() if not _LOGGED.search(line))
         for name, value in self._query.configuration.items():
-            if _named(whole, name, value):
-                said = why if _named(why, name, value) else whole
+            is_said = _named(why, name, value)
+            if is_said or _named(complaints, name, value):
+                said = why if is_said else whole
                 raise InvalidOperator(
                     f"query {self._query.name!r}: Spark starts no session with its setting {name}: {said}"
                 )
@@ -763,8 +767,17 @@ class RecoveryWorker:
 
 def _named(text: str, setting: str, value: str) -> bool:
     """Whether an error speaks of a setting: by its name, or by a value that nothing else has."""
-    common = value in ("true", "false") or value.isdecimal() or len(value) < 2
-    return setting in text or (not common and value in text)
+    if setting in text:
+        return True
+    if value in ("true", "false") or value.isdecimal() or len(value) < 2:
+        return False
+    # A value as `1x` stands right behind the name of an option.
+    before = r"(?<!\d)" if value[0].isdecimal() else r"(?<![\w.])"
+    return re.search(rf"{before}{re.escape(value)}(?!\w)", text) is not None
+
+
+_LOGGED: Final = re.compile(r" (?:TRACE|DEBUG|INFO|WARN|ERROR) |Setting default log level")
+"""In a line that is there whatever the settings are."""
 
 
 def _in_task(held: HeldPoint) -> bool:

@@ -81,7 +81,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         worker.store.clear()
         attempt = worker.live(actor, actor, 1, watched=True)
         if attempt.failure is not None:
-            raise without_faults(query, attempt, attempt.failure)
+            raise _beside_another(query, attempt, attempt.failure)
         state.advance()
         return attempt
 
@@ -143,13 +143,19 @@ def other_spark(query: Query) -> Spark | None:
     return chosen_spark(query.spark) if query.spark else None
 
 
-def without_faults(query: Query, attempt: Attempt, error: StreamproofError) -> StreamproofError:
+def without_faults(query: Query, error: StreamproofError) -> StreamproofError:
     """What an attempt without any fault failed by, as the user is told it: one that never ends is the query's, too."""
-    if isinstance(error, DeadlinePassed):
-        error = InvalidOperator(
-            f"query {query.name!r} does not come to the end of its input without any fault: waited "
-            f"{error.seconds:g} s; {error.seen}"
-        )
+    if not isinstance(error, DeadlinePassed):
+        return error
+    return InvalidOperator(
+        f"query {query.name!r} does not come to the end of its input without any fault: waited {error.seconds:g} s; "
+        f"{error.seen}"
+    )
+
+
+def _beside_another(query: Query, attempt: Attempt, error: StreamproofError) -> StreamproofError:
+    """The same, where another attempt goes on at once, which may be in the way."""
+    error = without_faults(query, error)
     shared = shared_of(attempt)
     if not isinstance(error, InvalidOperator) or not shared:
         return error

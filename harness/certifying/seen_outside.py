@@ -25,6 +25,7 @@ from ..recording.records import Ended
 from .attempts import Attempt
 from .conclusion import A_LINK, AT_THE_END, BETWEEN_BATCHES, IN_SPARK, Uncut
 from .file_points import deed_of
+from .messages import numbered, only_opens
 
 _SHARED: Final = frozenset({"file", "connection"})
 _DRAWN: Final = "*"
@@ -77,21 +78,27 @@ def _effects_of(attempt: Attempt) -> Iterator[OutsideEffect]:
 
 
 def _sent_late(attempt: Attempt) -> Iterator[OutsideEffect]:
-    """Each request to a store outside that was sent, or answered, when the sink had done a batch, before the next was
-    begun: nobody had waited for it, and Spark may note the batch whatever becomes of it. Not where a protocol is read
-    as bursts, of which nobody knows what they change: many are no more than a sign of life."""
-    between = False
-    late: dict[str, None] = {}
+    """Each kind of request to a store outside that was sent, or answered, when the sink had done a batch, before the
+    next was begun: nobody had waited for it, and Spark may note the batch whatever becomes of it. Not what was asked
+    before the sink had any batch: by a source, which Spark waits for, and which asks again between two of them. Nor
+    where a protocol is read as bursts, of which nobody knows what they change: many are no more than a sign of life."""
+    begun = between = False
+    by_a_source: set[str] = set()
+    late: dict[str, set[str]] = {}
     for one in attempt.passed:
         at = one.address.point, one.address.side
-        if at in _SINK_IS_DONE or at == _NEXT_BEGINS:
+        if at[0] is Point.MESSAGE:
+            (_, kind), _ = numbered(one)
+            if not begun:
+                by_a_source.add(kind)
+            elif between:
+                late.setdefault(kind, set()).add(one.address.key)
+        elif at in _SINK_IS_DONE or at == _NEXT_BEGINS:
             between = at in _SINK_IS_DONE
-        elif between and at[0] is Point.MESSAGE:
-            late[one.address.key] = None
-    for key in late:
-        name = key.partition("/")[2].rpartition("#")[0]
-        if name.rpartition(" ")[2] != BURST:
-            yield OutsideEffect("message", name[:LONGEST], BETWEEN_BATCHES)
+        begun = begun or at[0] is Point.ADD_BATCH
+    for kind, keys in late.items():
+        if kind not in by_a_source and not only_opens(kind) and kind.rpartition(" ")[2] != BURST:
+            yield OutsideEffect("message", kind[:LONGEST], BETWEEN_BATCHES, len(keys))
 
 
 _SINK_IS_DONE: Final = frozenset({(Point.ADD_BATCH, Side.AFTER), (Point.STREAM_COMMIT, Side.AFTER)})

@@ -276,6 +276,11 @@ class FaultKind:
         return Reach.SLICES if self.hits is Hits.LINK else Reach.NODES
 
     @property
+    def hits_any_nodes(self) -> bool:
+        """Whether it hits nodes, however many."""
+        return self.hits is Hits.NODES and self.ends is None
+
+    @property
     def clusters(self) -> frozenset[str]:
         """The clusters that can carry it out."""
         return frozenset(cluster for cluster, _ in self.carriers)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import msgspec
@@ -82,19 +83,29 @@ class CorpusGrowth:
     """What a search has found in a corpus, and added to it."""
 
     had: int
+    again: int
+    """How many of these were to be tried as they are."""
     added: int
     trouble: str = ""
     """Why nothing more could be added."""
 
 
+def tried_again(known: Sequence[CorpusEntry], schedules: int | None, seed: int) -> Sequence[CorpusEntry]:
+    """Those that a search tries as they are, since what once exercised something new may violate a claim by now: as
+    many as take half of its schedules, drawn by its seed, so that another search tries others."""
+    most = len(known) if schedules is None else (schedules + 1) // 2
+    return known if len(known) <= most else Random(f"again/{seed}").sample(known, most)
+
+
 def grow_corpus(
-    folder: Path, origin: str, scenario: Scenario, known: Sequence[CorpusEntry], found: Sequence[CorpusEntry]
+    folder: Path, origin: str, scenario: Scenario, had: int, again: int, found: Sequence[CorpusEntry]
 ) -> CorpusGrowth:
-    """Add what was found; what gets in the way of that is said, and nothing that was found otherwise is lost."""
+    """Add what was found; what gets in the way of that is said, and nothing that was found otherwise is lost. `had` is
+    how many schedules a search has found there, and `again` how many of them it has tried as they are."""
     try:
-        return CorpusGrowth(len(known), add_to_corpus(folder, origin, scenario, found))
+        return CorpusGrowth(had, again, add_to_corpus(folder, origin, scenario, found))
     except StreamproofError as error:
-        return CorpusGrowth(len(known), 0, str(error))
+        return CorpusGrowth(had, again, 0, str(error))
 
 
 def add_to_corpus(folder: Path, origin: str, scenario: Scenario, found: Sequence[CorpusEntry]) -> int:

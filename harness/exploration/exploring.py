@@ -6,7 +6,7 @@ Nothing is parsed or printed here: the command line does that, and whoever else 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
 from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench, Outcome, Trial, resized
-from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus
+from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus, tried_again
 from .counterexample import Counterexample, counterexample, save
 from .exhausting import exhausting_plans, prove, statements
 from .guided import CorpusEntry, GuidedSchedules
@@ -154,10 +154,10 @@ def explore(
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
     schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
     every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
-    something new, which are tried again and varied, and to which is added. `errors`: so many schedules more, or a
-    quarter of the seconds, seek the largest error where a claim bounds one, at the scenario's own sizes. `show` is told
-    of what is found while it goes on, and `say` of what comes after; `come_to` is told of all of it, each time that
-    there is more.
+    something new, which are tried again, for at most half of the budget's schedules, and varied, and to which is added.
+    `errors`: so many schedules more, or a quarter of the seconds, seek the largest error where a claim bounds one, at
+    the scenario's own sizes. `show` is told of what is found while it goes on, and `say` of what comes after; `come_to`
+    is told of all of it, each time that there is more.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -171,15 +171,16 @@ def explore(
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require_drawn(bench.cluster.name)
     known: tuple[CorpusEntry, ...] = ()
+    again: Sequence[CorpusEntry] = ()
     if corpus is not None:
         make_corpus(corpus)
         known = read_corpus(corpus, named.origin, bench.scenario)
         check_schedules(known, bench, registry)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
     if corpus is not None:
-        # What once exercised something new may violate a claim by now, and is tried as it is before it is varied.
-        again = Given(tuple(entry.trial for entry in known))
-        plans = [again, *_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
+        again = tried_again(known, budget.schedules, seed)
+        as_they_are = Given(tuple(entry.trial for entry in again))
+        plans = [as_they_are, *_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
     in_order = exhaust or corpus is not None
     before = None if own is None else own.scenario
     usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)
@@ -228,7 +229,9 @@ def explore(
         kept.append(KeptViolation(violation, shrunk, file, content, _not_saved(file, content)))
         so_far(findings)
     # What was found is kept by now, whatever becomes of the folder.
-    grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
+    grown = None
+    if corpus is not None:
+        grown = grow_corpus(corpus, named.origin, bench.scenario, len(known), len(again), findings.corpus)
     return Explored(
         named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, kinds=kinds
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, Final
 
-from ..contracts.injection import Hits
 from ..recording.history import History
 from .bench import Bench, Trial
 from .novelty import Features, features
@@ -104,7 +103,7 @@ class GuidedSchedules:
             case "targets":
                 place = random.randrange(len(schedule))
                 kind = bench.registry.faults[schedule[place].kind]
-                if kind.hits is Hits.NODES:
+                if kind.hits_any_nodes:
                     targets = bench.aims.some(random)
                     targets = bench.apart(targets) if bench.is_limited else targets
                     changed = replace(schedule[place], targets=targets)
@@ -117,7 +116,7 @@ class GuidedSchedules:
         """The first faults of a schedule, and one more."""
         kind, fault = without_trigger(bench, self.kinds, random)
         within = bench.is_limited and random.random() < WITHIN
-        if within and kind.hits is Hits.NODES:
+        if within and kind.hits_any_nodes:
             fault = replace(fault, targets=bench.apart(fault.targets))
         likely = kind if kind.bites_at and random.random() < LIKELY else None
         ahead = so_far_ahead(bench, likely, fault, within, random.random() < _FAR, 1.0, random)

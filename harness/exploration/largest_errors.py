@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
-from ..contracts.injection import FaultKind, Hits
+from ..contracts.injection import FaultKind
 from ..core.addresses import Moment, Point, Side
 from ..core.guarantees import Guarantee
 from ..core.quantities import Duration
@@ -211,15 +211,16 @@ class _Seeker:
 
     def _against(self, targets: tuple[str, ...], kind: FaultKind) -> Fault:
         """A fault that hits these, if its kind hits nodes, and has no trigger yet. What else it needs is drawn."""
-        if not kind.lasts and not kind.takes and kind.hits is Hits.NODES:
+        if not kind.lasts and not kind.takes and kind.hits_any_nodes:
             return Fault(kind.name, targets)
         assert kind.draw is not None
         return self._at_others(kind.draw(self._random, self.bench.aims), targets)
 
     def _at_others(self, fault: Fault, targets: tuple[str, ...]) -> Fault:
-        """The ends of a link stay what they are: it may be that nothing passes between others."""
-        hits = self.bench.registry.faults[fault.kind].hits
-        return replace(fault, targets=targets) if hits is Hits.NODES else fault
+        """Where that many can be hit. The ends of a link stay what they are: it may be that nothing passes between
+        others."""
+        kind = self.bench.registry.faults[fault.kind]
+        return replace(fault, targets=targets) if kind.hits_any_nodes else fault
 
     def _varied(self, call: CloseCall) -> Trial:
         """Somewhat changed, or together with what came close elsewhere: slices that fail at one time each have lost

@@ -313,7 +313,7 @@ class RandomSchedules:
                 # No more can go wrong that the claims tolerate.
                 break
             kind, fault = without_trigger(bench, self.kinds, random)
-            if within and kind.hits is Hits.NODES:
+            if within and kind.hits_any_nodes:
                 fault = replace(fault, targets=bench.apart(fault.targets))
             likely = bool(kind.bites_at) and random.random() < LIKELY
             others = () if within else ("anywhere", "time", "events")

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from ..contracts.injection import Hits
 from ..core.addresses import Address, Moment, Point
 from ..core.errors import InvalidScenario, UsersCodeFailed
 from ..core.quantities import Duration
@@ -293,7 +292,7 @@ class _Shrinker:
                     break
 
     def _hits_nodes(self, fault: Fault) -> bool:
-        return self.bench.registry.faults[fault.kind].hits is Hits.NODES
+        return self.bench.registry.faults[fault.kind].hits_any_nodes
 
     def _moved(self, fault: Fault, reached: Reached) -> Fault:
         """`fault` at another address; a node that is hit at a point of its own is so there too."""

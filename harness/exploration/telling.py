@@ -12,6 +12,7 @@ from ..core.verdicts import Status
 from ..core.wording import counted
 from ..judging.exercised import NEVER, Activity, said_never
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
+from .corpus import CorpusGrowth
 from .counterexample import ReplayedCounterexample
 from .exhausting import not_covered, statements
 from .exploring import Explored, KeptViolation
@@ -125,11 +126,7 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     if explored.corpus is not None:
         grown = explored.corpus
         added = f"and {grown.added:,} added that exercised something new"
-        # They come first, and are varied once all of them have been tried.
-        whole = findings.tried >= grown.had
-        had = counted(grown.had, "schedule")
-        again = f"{had} tried again and varied" if whole else f"{findings.tried:,} of {had} tried again"
-        yield Fact("corpus", f"{again}, {grown.trouble or added}")
+        yield Fact("corpus", f"{_tried_again(grown, findings.tried)}, {grown.trouble or added}")
     if findings.whole_runs:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
     if explored.bench.not_looked_at:
@@ -187,6 +184,16 @@ def _losses(findings: SearchFindings) -> Iterator[Fact]:
         yield Fact("lost", f"{lost} ({why})", Tone.OPEN if findings.lost else Tone.PLAIN)
     if findings.cut_short:
         yield Fact("cut short", findings.cut_short, Tone.OPEN)
+
+
+def _tried_again(grown: CorpusGrowth, tried: int) -> str:
+    """They come first, and all that there are are varied after that."""
+    if not grown.had:
+        return "no schedule yet"
+    again, had = min(tried, grown.again), counted(grown.had, "schedule")
+    if again < grown.again:
+        return f"{again:,} of {had} tried again"
+    return f"{had} tried again and varied" if again == grown.had else f"{again:,} of {had} tried again, all varied"
 
 
 def _pairs(pairs: Succession) -> str:

@@ -27,6 +27,7 @@ MakesCluster = Callable[[Mapping[str, Any]], Cluster]
 """The cluster that a record tells of."""
 LONGEST: Final = 500_000
 """Events; a run of more is not made again."""
+_SIMULATED: Final = "simulated"
 _encode = msgspec.json.Encoder(order="sorted").encode
 """As records are sealed: a tuple is a list there."""
 
@@ -40,7 +41,10 @@ def why_not_repeated(
 ) -> str:
     """In words, how a run that is made again differs from its record; empty where it does not, where it ran on a real
     cluster, was cut short, or is too long to be made again. Raises what `planned_again` does."""
-    if not _is_simulated(description, history) or not history.sealed or _length(history) > LONGEST:
+    cluster = description.cluster.get("cluster")
+    if cluster != _SIMULATED and any(entry.stamp.step is not None for entry in history.timeline):
+        return f"it has steps, which only a {_SIMULATED} cluster counts, and {cluster!r} is named as its cluster"
+    if cluster != _SIMULATED or not history.sealed or _length(history) > LONGEST:
         return ""
     _, named = planned_again(path, registry)
     compared = _Compared(history)
@@ -53,12 +57,6 @@ def why_not_repeated(
     except StreamproofError as error:
         return compared.differs or f"it cannot be run again ({error})"
     return compared.differs
-
-
-def _is_simulated(description: Description, history: History) -> bool:
-    """Whatever name is on record: only a simulator counts its steps."""
-    named = description.cluster.get("cluster") == "simulated"
-    return named or any(entry.stamp.step is not None for entry in history.timeline)
 
 
 def _length(history: History) -> int:

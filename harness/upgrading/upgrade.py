@@ -721,7 +721,7 @@ def _require_its_end(query: Query, which: str, attempt: Attempt) -> None:
     else."""
     if attempt.failure is None:
         return
-    error = without_faults(query, attempt, attempt.failure)
+    error = without_faults(query, attempt.failure)
     if isinstance(error, InvalidOperator):
         raise InvalidOperator(f"the {which} version fails alone, without any change: {error}") from error
     raise error

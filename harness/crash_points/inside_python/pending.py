@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import thread as pools
 from functools import partial
-from types import CoroutineType, FunctionType
-from typing import Any
+from types import CoroutineType, FrameType, FunctionType
+from typing import Any, Final
 
 
 def pending_functions() -> Iterator[FunctionType]:
@@ -45,8 +45,16 @@ def pending_coroutines() -> Iterator[CoroutineType[Any, Any, Any]]:
 
 
 def has_something_to_do(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether it has a task that is not done, or something to call, be it later."""
-    return any(not task.done() for task in asyncio.all_tasks(loop)) or bool(_callbacks_of(loop))
+    """Whether it has a task that is not done, or something to call, be it later, or is calling it just now. Of a loop
+    that is not written in Python nobody can tell: it has."""
+    if not isinstance(loop, asyncio.BaseEventLoop):
+        return True
+    frames = [frame for frame in sys._current_frames().values() if _loop_of(frame) is loop]
+    return (
+        any(map(_calls, frames))
+        or any(not task.done() for task in asyncio.all_tasks(loop))
+        or bool(_callbacks_of(loop))
+    )
 
 
 def _loops_of_others() -> Iterator[asyncio.AbstractEventLoop]:
@@ -70,6 +78,23 @@ def _loop_of(frame: Any) -> asyncio.AbstractEventLoop | None:
             return found if isinstance(found, asyncio.AbstractEventLoop) else None
         frame = frame.f_back
     return None
+
+
+def _calls(frame: FrameType | None) -> bool:
+    """Whether a thread is executing what somebody has given its loop to call. A task that is done, or a result that was
+    just handed over, is the loop's own."""
+    while frame is not None:
+        if frame.f_code is asyncio.Handle._run.__code__:
+            called = frame.f_locals["self"]._callback
+            while isinstance(called, partial):
+                called = called.func
+            home = getattr(called, "__module__", None) or type(getattr(called, "__self__", called)).__module__
+            return home.partition(".")[0] not in _LOOPS_OWN
+        frame = frame.f_back
+    return False
+
+
+_LOOPS_OWN: Final = frozenset({"asyncio", "_asyncio"})
 
 
 def _items_in(queue: object) -> list[object]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import is_dataclass
@@ -53,6 +54,7 @@ _FROZEN: Final = 13
 _WITH_MORE: Final = 16
 """Added to the kind of what holds something, and has attributes beside that."""
 _OURS: Final = __name__.partition(".")[0]
+_NO_USERS: Final = sys.stdlib_module_names | {_OURS}
 _NEVER_CHANGE: Final = (
     *(NoneType, bool, int, float, complex, str, bytes, frozenset, range, slice, type(...), NotImplementedType),
     *(type, ModuleType, Enum, re.Pattern, PurePath, UUID, Decimal, Fraction),
@@ -69,6 +71,11 @@ _KNOWN: Final = {
     FunctionType: _FUNCTION,
     CellType: _CELL,
 }
+_HOLDERS: Final = {base: kind for base, kind in _KNOWN.items() if kind in (_TUPLE, _LIST, _DICT, _SET, _DEQUE)} | {
+    partial: _PARTIAL,
+    Random: _RANDOM,
+}
+"""What it is there for is to hold something; what is derived from it may have more."""
 _UNSET: Final = object()
 
 
@@ -91,13 +98,15 @@ _leaves: Final[set[type]] = set()
 def _kind(one: Any, cls: type) -> int:
     if cls in _KNOWN:
         return _KNOWN[cls]
-    if issubclass(cls, _NEVER_CHANGE) or (is_frozen(cls) and _is_ours(cls)):
+    if issubclass(cls, _NEVER_CHANGE):
+        return _SLOTS if _has_more(one, cls) else _LEAF
+    if is_frozen(cls) and _top_of(cls) == _OURS:
         return _LEAF
     if issubclass(cls, SystemRandom):
         raise NotCapturable(f"a {cls.__qualname__} draws from what no run can put back")
     for base, kind in _HOLDERS.items():
         if issubclass(cls, base):
-            more = cls is not base and (hasattr(one, "__dict__") or _slots_of(cls))
+            more = cls is not base and (hasattr(one, "__dict__") or slots_of(cls))
             return kind + _WITH_MORE if more else kind
     if issubclass(cls, msgspec.Struct):
         return _FROZEN if is_frozen(cls) else _SLOTS
@@ -108,18 +117,18 @@ def _kind(one: Any, cls: type) -> int:
         raise NotCapturable(f"a {cls.__module__}.{cls.__qualname__} cannot be put back: {error}") from error
     if cls.__reduce__ is not object.__reduce__ or cls.__reduce_ex__ is not object.__reduce_ex__:
         raise NotCapturable(f"a {cls.__module__}.{cls.__qualname__} keeps what it holds to itself")
-    return _SLOTS if _slots_of(cls) else _OBJECT if hasattr(one, "__dict__") else _LEAF
+    return _SLOTS if slots_of(cls) else _OBJECT if hasattr(one, "__dict__") else _LEAF
 
 
-_HOLDERS: Final = {base: kind for base, kind in _KNOWN.items() if kind in (_TUPLE, _LIST, _DICT, _SET, _DEQUE)} | {
-    partial: _PARTIAL,
-    Random: _RANDOM,
-}
-"""What it is there for is to hold something; what is derived from it may have more."""
+def _has_more(one: Any, cls: type) -> bool:
+    """Whether what never changes has attributes of a user's beside that. What a class or a module has is no world's."""
+    if issubclass(cls, type | ModuleType) or _top_of(cls) in _NO_USERS:
+        return False
+    return hasattr(one, "__dict__") or bool(slots_of(cls))
 
 
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == _OURS
+def _top_of(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
 
 
 def is_frozen(cls: type) -> bool:
@@ -131,7 +140,7 @@ def is_frozen(cls: type) -> bool:
 _slots: Final[dict[type, tuple[Any, ...]]] = {}
 
 
-def _slots_of(cls: type) -> tuple[Any, ...]:
+def slots_of(cls: type) -> tuple[Any, ...]:
     """What reads and writes each of the slots of a class, but for those by which it holds what it is there to hold."""
     if cls not in _slots:
         own = takewhile(lambda base: base not in _HOLDERS, cls.__mro__)
@@ -222,7 +231,7 @@ class Capture:
             self._deques.append((one, held))
             return held
         if kind == _SLOTS:
-            slots = _slots_of(type(one))
+            slots = slots_of(type(one))
             try:
                 held = [slot.__get__(one) for slot in slots]
             except AttributeError:
@@ -283,7 +292,10 @@ def read_slot(one: object, slot: Any) -> Any:
 
 
 def write_slot(one: object, slot: Any, value: Any) -> None:
-    if value is not _UNSET:
-        slot.__set__(one, value)
-    elif read_slot(one, slot) is not _UNSET:
+    # One that nobody can write has not changed either.
+    if read_slot(one, slot) is value:
+        return
+    if value is _UNSET:
         slot.__delete__(one)
+    else:
+        slot.__set__(one, value)

@@ -137,7 +137,7 @@ class _Forgetting:
 
     def _is_loss(self, entry: TimelineEntry) -> bool:
         """Whether a node has crashed, or is given up for lost that has not: whoever comes in the place of what is
-        frozen there is in another process."""
+        frozen there is in another process. What is frozen finds the same, should it wake."""
         match entry:
             case FaultStruck(bite=Bite(gone=True, node=node)):
                 self._down.add(node)

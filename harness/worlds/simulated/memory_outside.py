@@ -16,17 +16,17 @@ import os
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
-from types import CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from ...contracts.subject import SchemeSubject
 from ...crash_points.inside_python.whose import is_installed
-from .capturing import is_frozen, read_slot, write_slot
+from .capturing import is_frozen, read_slot, slots_of, write_slot
 
 _OURS: Final = __name__.partition(".")[0]
 _HARNESS: Final = f"{_OURS}.harness"
@@ -65,6 +65,8 @@ class OutsideMemory:
         """The user's, installed or not."""
         self._containers = set(_CONTAINERS)
         """Modules and packages whose objects are such, as far as is known."""
+        self._passed_over: dict[str, list[tuple[str, object]]] = {}
+        """Of each package that is not known as such, its objects."""
         self.has_code_of_others = False
         """Whether any of the code is not streamproof's own."""
         self._seen: set[int] = set()
@@ -143,16 +145,20 @@ class OutsideMemory:
     def _look_at_object(self, name: str, one: Any) -> None:
         cls = type(one)
         top = cls.__module__.partition(".")[0]
-        if isinstance(one, MutableMapping | MutableSequence | MutableSet) and top not in sys.stdlib_module_names:
+        is_container = isinstance(one, MutableMapping | MutableSequence | MutableSet)
+        if is_container and top not in sys.stdlib_module_names | self._containers:
             self._containers.add(top)
+            for earlier in self._passed_over.pop(top, ()):
+                self._look_at_object(*earlier)
         if not self._is_users(cls.__module__) and top not in self._containers:
+            self._passed_over.setdefault(top, []).append((name, one))
             return
         self._todo.append((name, cls))
         attributes = getattr(one, "__dict__", None)
         if attributes is not None:
             self._keep(f"{name}: {cls.__qualname__}", *_of_mapping(attributes))
             self._todo += [(f"{cls.__qualname__}.{key}", value) for key, value in list(attributes.items())]
-        slots = [slot for base in cls.__mro__ for slot in vars(base).values() if isinstance(slot, MemberDescriptorType)]
+        slots = slots_of(cls)
         if slots and not is_frozen(cls):
             self._keep(f"{name}: {cls.__qualname__}", *_of_slots(one, slots))
         self._todo += [(f"{cls.__qualname__}.{slot.__name__}", read_slot(one, slot)) for slot in slots]
@@ -265,7 +271,7 @@ def _of_sequence(lived: Any) -> _Pair:
     return lambda: not _same_items(lived, kept), put_back
 
 
-def _of_slots(one: Any, slots: list[MemberDescriptorType]) -> _Pair:
+def _of_slots(one: Any, slots: Sequence[Any]) -> _Pair:
     kept = [read_slot(one, slot) for slot in slots]
 
     def put_back() -> None:

@@ -622,6 +622,9 @@ def test_a_session_that_comes_up_slowly_is_waited_for_where_the_machine_is_busy(
         ("ClassNotFoundException: acme.Plugin", "", InvalidOperator),
         ("Java gateway process exited", "Invalid maximum heap size: -Xmx1x", InvalidOperator),
         ("BindException: Address already in use", "", ProcessDied),
+        ("BindException: Address already in use", 'Setting default log level to "WARN".', ProcessDied),
+        ("BindException: Address already in use", "26/01/01 10:00:00 WARN Utils: no port", ProcessDied),
+        ("Java gateway process exited", "at java.net.Net.bind", ProcessDied),
     ],
 )
 def test_a_session_that_a_setting_of_the_query_keeps_from_starting_is_the_users_mistake(
@@ -640,7 +643,7 @@ def test_a_session_that_a_setting_of_the_query_keeps_from_starting_is_the_users_
 
     monkeypatch.setattr(toy_spark, "_session", none)
     settings = {"spark.sql.shuffle.partitions": "abc", "spark.plugins": "acme.Plugin", "spark.x": "1"}
-    settings["spark.driver.memory"] = "1x"
+    settings |= {"spark.driver.memory": "1x", "spark.log.level": "WARN", "spark.y": "net"}
 
     with pytest.raises(error, match=re.escape(said)) as raised:
         certify(replace(toy(Does.BY_ID), settings=settings))

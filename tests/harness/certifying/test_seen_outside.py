@@ -81,6 +81,8 @@ def test_a_message_that_is_sent_or_answered_once_the_sink_has_done_its_batch_is_
         )
     )
     waited = [passed(Point.MESSAGE, side, "3/web PUT /rows#1") for side in Side]
+    by_a_source, again = ([passed(Point.MESSAGE, side, f"{batch}/db COMMIT#1") for side in Side] for batch in (0, 3))
+    opening = [passed(Point.MESSAGE, side, "3/kafka InitProducerId#1") for side in Side]
 
     def at(point: Point, side: Side) -> int:
         return next(
@@ -90,8 +92,9 @@ def test_a_message_that_is_sent_or_answered_once_the_sink_has_done_its_batch_is_
         )
 
     begun, done = at(Point.ADD_BATCH, Side.BEFORE), at(Point.ADD_BATCH, Side.AFTER)
-    attempt.passed[done + 1 : done + 1] = [answered, later, sign_of_life]
+    attempt.passed[done + 1 : done + 1] = [answered, later, sign_of_life, *again, *opening]
     attempt.passed[begun + 1 : begun + 1] = [asked, *waited]
+    attempt.passed[:0] = by_a_source
     stores = (Store("kafka", lambda folders: None, address="127.0.0.1:9092", protocol="kafka"),)
     (found,) = uncut_of(query(stores=stores), [attempt])
     assert (found.name, found.place, found.times, found.accepted) == (

@@ -299,27 +299,42 @@ def renames_by_a_library(frame, batch, folder, pool, file):
 
 LOOPS = '''
 import asyncio, os, threading
-def loop(rows, seconds):
+def loop(pool, rows):
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
+    pool.left.append(lambda: loop.call_soon_threadsafe(loop.stop))
     async def work():
         os.rename(rows, rows + ".done")
-        kept.append(loop.create_task(asyncio.sleep(seconds)))
-    kept = []
     asyncio.run_coroutine_threadsafe(work(), loop).result(30)
-    while not seconds and not kept[0].done():
-        pass
+    return loop
+def leave_a_task(pool, rows):
+    made = loop(pool, rows)
+    async def begin():
+        kept.append(made.create_task(asyncio.sleep(600)))
+    asyncio.run_coroutine_threadsafe(begin(), made).result(30)
+kept = []
+def leave_a_callback(pool, rows, file):
+    begun = threading.Event()
+    def call():
+        begun.set()
+        file.read_bytes()
+    loop(pool, rows).call_soon_threadsafe(call)
+    begun.wait(30)
 '''
 
 
-def keeps_a_loop_by_a_library(frame, batch, folder, pool, file, seconds=0):
+def keeps_a_loop_by_a_library(frame, batch, folder, pool, file, work="loop", *given):
     open(folder + "/rows", "w").close()
     exec(LOOPS, library := {"__name__": "theirs"})
-    library["loop"](folder + "/rows", seconds)
+    library[work](pool, folder + "/rows", *given)
 
 
 def leaves_a_task_by_a_library(frame, batch, folder, pool, file):
-    keeps_a_loop_by_a_library(frame, batch, folder, pool, file, 30)
+    keeps_a_loop_by_a_library(frame, batch, folder, pool, file, "leave_a_task")
+
+
+def leaves_a_callback_by_a_library(frame, batch, folder, pool, file):
+    keeps_a_loop_by_a_library(frame, batch, folder, pool, file, "leave_a_callback", file)
 
 
 def begins_bare(frame, batch, folder, pool, file):
@@ -895,6 +910,7 @@ class TestLines:
             ("renames_by_a_library", {("thread", "theirs.begin.<locals>.work")}),
             ("keeps_a_loop_by_a_library", set()),
             ("leaves_a_task_by_a_library", {("thread", "asyncio.base_events.BaseEventLoop.run_forever")}),
+            ("leaves_a_callback_by_a_library", {("thread", "asyncio.base_events.BaseEventLoop.run_forever")}),
             ("begins_bare", {("thread", "pathlib.Path.read_bytes")}),
             ("begins_its_own_bare", {("thread", "their_sink.store_when_told")}),
             ("submits_by_a_library", {("thread", "pathlib.Path.read_bytes")}),
@@ -917,8 +933,11 @@ class TestLines:
         os.mkfifo(pipe)
         watching = Watching(whose(sink), whole=True, folders=(str(tmp_path),))
         with ThreadPoolExecutor(1) as pool, running_loop() as pool.loop:  # type: ignore[attr-defined]
+            pool.left = []  # type: ignore[attr-defined]
             with listening(monkeypatch, tmp_path, watching) as said, followed():
                 as_batch(partial(getattr(sink, work), folder=str(tmp_path), pool=pool, file=pipe), 0)
+            for end in pool.left:  # type: ignore[attr-defined]
+                end()
             if work not in ("waits_for_each", "keeps_a_loop_by_a_library", "leaves_a_task_by_a_library"):
                 pipe.write_bytes(b"")
         assert {(kind, target) for kind, target, _ in said.effects} == named

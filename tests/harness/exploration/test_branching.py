@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -412,6 +413,10 @@ class LateDeque(deque[int]):
     pass
 
 
+class LateText(str):
+    pass
+
+
 class Late(partial[None]):
     pass
 
@@ -450,6 +455,8 @@ ODD: dict[str, tuple[Callable[[], Any], Callable[[Any], int]]] = {
     "attribute of a tuple": (LateTuple, counted),
     "attribute of a deque": (LateDeque, counted),
     "attribute of a partial": (lambda: Late(print), counted),
+    "attribute of a text": (lambda: LateText("text"), counted),
+    "what nobody can write": (lambda: [time.gmtime(0)], lengthened),
     "attribute of a function": (a_function, counted),
     "default argument": (a_function, lambda function: lengthened(function())),
     "factory of a defaultdict": (lambda: defaultdict(list), lambda one: lengthened(one["x"])),

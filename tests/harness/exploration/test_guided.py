@@ -16,7 +16,14 @@ from streamproof.harness.core.errors import InvalidCounterexample, UnknownCounte
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration.bench import Bench, Trial
-from streamproof.harness.exploration.corpus import add_to_corpus, check_schedules, grow_corpus, read_corpus
+from streamproof.harness.exploration.corpus import (
+    CorpusGrowth,
+    add_to_corpus,
+    check_schedules,
+    grow_corpus,
+    read_corpus,
+    tried_again,
+)
 from streamproof.harness.exploration.exploring import explore
 from streamproof.harness.exploration.guided import CorpusEntry, GuidedSchedules
 from streamproof.harness.exploration.novelty import features
@@ -144,7 +151,7 @@ def test_a_schedule_that_cannot_be_carried_out_is_refused_by_its_file(tmp_path: 
 
 def test_what_was_found_is_kept_though_the_corpus_takes_no_more(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text("half of")
-    grown = grow_corpus(tmp_path, "mine", bench_of().scenario, (), [])
+    grown = grow_corpus(tmp_path, "mine", bench_of().scenario, 0, 0, [])
     assert (grown.had, grown.added) == (0, 0)
     assert "one.json is damaged" in grown.trouble
 
@@ -156,12 +163,24 @@ def test_what_a_corpus_has_is_tried_again_as_it_is_before_anything_else(tmp_path
     places = bench.calm[7::20][:2]
     entries = [CorpusEntry(Trial((fault_at(one),), 5), frozenset({place})) for place, one in enumerate(places)]
     add_to_corpus(folder, named.origin, bench.scenario, entries)
-    found = explore(named, REGISTRY, SearchBudget(2), seed=5, jobs=1, corpus=folder)
-    assert found.findings.struck == {str(one.address) for one in places}
+    found = explore(named, REGISTRY, SearchBudget(4), seed=5, jobs=1, corpus=folder)
+    assert found.findings.struck >= {str(one.address) for one in places}
     assert found.corpus is not None
-    less = replace(found, corpus=replace(found.corpus, had=3))
-    said = [fact.text for one in (found, less) for fact in view_of_search(one).facts if fact.label == "corpus"]
-    assert [text.partition(", ")[0] for text in said] == [
+    parts = (CorpusGrowth(0, 0, 7), CorpusGrowth(2, 2, 7), CorpusGrowth(9, 2, 7), CorpusGrowth(9, 5, 7))
+    searches = [replace(found, corpus=one) for one in parts]
+    said = [fact.text for one in searches for fact in view_of_search(one).facts if fact.label == "corpus"]
+    assert [text.partition(", and 7")[0] for text in said] == [
+        "no schedule yet",
         "2 schedules tried again and varied",
-        "2 of 3 schedules tried again",
+        "2 of 9 schedules tried again, all varied",
+        "4 of 9 schedules tried again",
     ]
+
+
+def test_a_large_corpus_leaves_half_of_a_search_for_what_is_new() -> None:
+    known = [CorpusEntry(Trial((), number), frozenset({number})) for number in range(10)]
+    assert tried_again(known, None, 1) == known
+    few = [tried_again(known, 4, seed) for seed in range(3)]
+    assert [len(one) for one in few] == [2, 2, 2]
+    assert few[0] == tried_again(known, 4, 0)
+    assert any(one != few[0] for one in few)

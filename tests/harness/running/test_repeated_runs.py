@@ -81,7 +81,7 @@ ALTERED: dict[str, tuple[Altered, str]] = {
         of_timeline(lambda entries: [*entries[:-1], {**entries[-1], "stamp": {"at": 10**9, "step": 10**6}}]),
         "drained is not on record as it happens",
     ),
-    "on no simulated cluster": (on_another_cluster, 'it cannot be run again (there is no cluster "somebody\'s"'),
+    "on no simulated cluster": (on_another_cluster, 'only a simulated cluster counts, and "somebody\'s" is'),
     "more than happens": (of_timeline(lambda entries: [*entries, entries[-1]]), "drained, on record, does not happen"),
 }
 

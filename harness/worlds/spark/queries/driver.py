@@ -358,7 +358,7 @@ def _require_end_of_input(query: Query, last: Mapping[str, Any] | None, batches:
     lost."""
     if query.source is not None or last is None:
         return
-    found = (_BATCHES_TAKEN.search(str(one["endOffset"])) for one in last["sources"])
+    found = (_BATCHES_TAKEN.fullmatch(str(one["endOffset"])) for one in last["sources"])
     taken = min((int(one[1]) for one in found if one is not None), default=batches)
     if taken < batches:
         raise InvalidOperator(
@@ -369,8 +369,8 @@ def _require_end_of_input(query: Query, last: Mapping[str, Any] | None, batches:
         )
 
 
-_BATCHES_TAKEN = re.compile(r"\bbatches\b\D+([0-9]+)")
-"""In an offset of the harness's source, as a text or as what a text of Spark's was read to."""
+_BATCHES_TAKEN = re.compile(r"\W*batches\W+([0-9]+)\W*")
+"""An offset of the harness's source, as a text or as what a text of Spark's was read to; no other has but this."""
 
 
 def _checked(query: Query, output: object) -> DataFrame:

@@ -147,7 +147,11 @@ def test_a_stream_that_ends_before_its_input_does_is_the_users_mistake(last: dic
         _require_end_of_input(Query(str, "q"), last, 3)
 
 
-@pytest.mark.parametrize("last", [None, progress('{"batches": 3}'), progress("9", "None"), progress(None)])
+OTHERS = progress('{"batches": 3}', {"my-batches": {"0": 0}}, '{"path": "/data/batches/2"}')
+"""Of sources of the user's beside the harness's."""
+
+
+@pytest.mark.parametrize("last", [None, progress('{"batches": 3}'), progress("9", "None"), progress(None), OTHERS])
 def test_one_that_has_taken_all_or_says_nothing_of_it_has_come_to_its_end(last: dict[str, Any] | None) -> None:
     _require_end_of_input(Query(str, "q"), last, 3)
     _require_end_of_input(Query(str, "q", source=lambda spark, folders: spark), progress('{"batches": 1}'), 3)
