@@ -1367,7 +1367,8 @@ def test_what_a_library_does_in_a_greenlet_is_an_effect(
     """Its stack begins with what it was given, be that none of the user's. Here it is that of another thread."""
     current = SimpleNamespace(parent=object() if in_a_greenlet else None)
     monkeypatch.setitem(sys.modules, "greenlet", cast(ModuleType, SimpleNamespace(getcurrent=lambda: current)))
-    exec(IN_ANOTHER_STACK, other := {"__name__": "theirs"})
+    other: dict[str, Any] = {"__name__": "theirs"}
+    exec(IN_ANOTHER_STACK, other)
     monkeypatch.setitem(sys.modules, "turns", cast(ModuleType, SimpleNamespace(switch=other["switch"])))
     body = "import functools, shutil, turns\nturns.switch(functools.partial(shutil.copyfile, 'other/there', 'x'))"
     assert noted(body) == found

@@ -348,11 +348,11 @@ def test_what_the_new_version_alone_says_of_itself_differs_too() -> None:
 
 
 def test_that_both_take_their_input_in_the_batches_of_the_old_version_is_said() -> None:
-    sides = [UpgradeSide(replace(query_word_count(), batch_events=count)) for count in (50, 60)]
+    old, new = (UpgradeSide(replace(query_word_count(), batch_events=count)) for count in (50, 60))
 
-    (said,) = not_taken(UpgradeRequest(*sides, FED, Registry()))
+    (said,) = not_taken(UpgradeRequest(old, new, FED, Registry()))
     assert "NEW's batch_events=60: both versions take their input in batches of 50" in said
-    assert list(not_taken(UpgradeRequest(sides[0], sides[0], FED, Registry()))) == []
+    assert list(not_taken(UpgradeRequest(old, old, FED, Registry()))) == []
 
 
 def test_that_state_is_left_with_which_nothing_since_the_change_has_begun_is_said(
