@@ -54,11 +54,11 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
     last: dict[tuple[int, str], int] = {}
     for one in passed:
         if one.address.point is Point.MESSAGE:
-            name, number = numbered(one)
+            name, number = numbered_message(one)
             last[name] = max(last.get(name, 0), number)
     kept, left_out = [], set()
     for one in passed:
-        name, number = numbered(one) if one.address.point is Point.MESSAGE else ((0, ""), 0)
+        name, number = numbered_message(one) if one.address.point is Point.MESSAGE else ((0, ""), 0)
         if name in last and _TRIED < number < last[name]:
             left_out.add(name)
         else:
@@ -112,7 +112,7 @@ def foremost(plan: Sequence[Planned], query: Query) -> list[Planned]:
     return sorted(found.values(), key=lambda planned: not is_sent_again(planned))
 
 
-def numbered(passed: Passed) -> tuple[tuple[int, str], int]:
+def numbered_message(passed: Passed) -> tuple[tuple[int, str], int]:
     """Batch of a message and its kind, as in `kafka Produce`, and which one of its kind it is."""
     kind, _, number = passed.address.key.partition("/")[2].rpartition("#")
     return (batch_of(passed.address), kind), int(number)

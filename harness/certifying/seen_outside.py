@@ -25,7 +25,7 @@ from ..recording.records import Ended
 from .attempts import Attempt
 from .conclusion import A_LINK, AT_THE_END, BETWEEN_BATCHES, IN_SPARK, Uncut
 from .file_points import deed_of
-from .messages import numbered, only_opens
+from .messages import numbered_message, only_opens
 
 _SHARED: Final = frozenset({"file", "connection"})
 _DRAWN: Final = "*"
@@ -88,7 +88,7 @@ def _sent_late(attempt: Attempt) -> Iterator[OutsideEffect]:
     for one in attempt.passed:
         at = one.address.point, one.address.side
         if at[0] is Point.MESSAGE:
-            (_, kind), _ = numbered(one)
+            (_, kind), _ = numbered_message(one)
             if not begun:
                 by_a_source.add(kind)
             elif between:

@@ -666,12 +666,12 @@ class _Upgrade:
             not_looked_at=tuple(self.not_looked_at),
             unjudgeable=self.unjudgeable,
             same_table=same,
-            differ_in=differing(old.subject, new.subject),
+            differ_in=said_differently(old.subject, new.subject),
             durations=self.durations,
         )
 
 
-def differing(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
+def said_differently(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
     """What two queries say differently of themselves, and what one of them alone says."""
     return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tokens
 from resealing import seal_anew
 from streamproof.harness.command_line.clusters import cluster_again
 from streamproof.harness.contracts.registry import Registry
@@ -24,7 +25,6 @@ from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.running.repeating import why_not_repeated
 from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
-from tokens import MEMORIES
 
 Altered = Callable[[Path], object]
 Rows = list[dict[str, Any]]
@@ -131,10 +131,12 @@ def test_nothing_is_known_of_a_run_that_comes_to_something_else(whole: Path, tmp
     assert not judged.strongest
 
 
-def test_a_run_is_made_again_before_who_judges_it_executes_its_operators(tmp_path: Path) -> None:
-    """These remember what they were executed with."""
-    registry, memory = Registry(), MEMORIES["dict"]()
-    memory.clear()
+def test_a_run_is_made_again_before_who_judges_it_executes_its_operators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These remember what they were executed with, here in a variable that no other test finds so."""
+    monkeypatch.setattr(tokens, "_dict", memory := {})
+    registry = Registry()
     cluster = SimulatedCluster(thorough=True)
     folder = run_named(registry.scenario("tokens:crashed"), cluster, registry, seed=7, folder=tmp_path / "run").folder
     # As in a process of its own.

@@ -344,7 +344,9 @@ def test_what_the_new_version_alone_says_of_itself_differs_too() -> None:
     """As the Spark that it names, and the old one leaves to the interpreter."""
     one, other = (query.describe() for query in (query_word_count(), replace(query_word_count(), spark="4.1.3")))
 
-    assert [upgrading.differing(*two) for two in ((one, other), (other, one), (one, one))] == [("spark",)] * 2 + [()]
+    assert [upgrading.said_differently(*two) for two in ((one, other), (other, one), (one, one))] == [
+        ("spark",)
+    ] * 2 + [()]
 
 
 def test_that_both_take_their_input_in_the_batches_of_the_old_version_is_said() -> None:
