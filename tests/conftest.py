@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from audit_hooks import AuditHooks, ending_hooks
 from browsers import why_no_browser
 
 OLDEST_JAVA = 17
@@ -34,6 +35,18 @@ settings.load_profile("streamproof")
 # it, would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def audit_hooks() -> Iterator[AuditHooks]:
+    with ending_hooks() as hooks:
+        yield hooks
+
+
+@pytest.fixture(autouse=True)
+def hooks_end_with_their_test(audit_hooks: AuditHooks) -> Iterator[None]:
+    yield
+    audit_hooks.end()
 
 
 def pytest_xdist_auto_num_workers() -> int:
