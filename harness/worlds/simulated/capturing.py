@@ -49,8 +49,8 @@ class NotCapturable(Exception):
     """Something in a world cannot be put back. No error, but the reason for which each of its runs is a whole one."""
 
 
-_LEAF, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _SLOTS, _METHOD, _FUNCTION, _PARTIAL, _RANDOM, _CELL = range(13)
-_FROZEN: Final = 13
+_LEAF, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT = range(7)
+_SLOTS, _METHOD, _FUNCTION, _PARTIAL, _RANDOM, _CELL, _FROZEN = range(7, 14)
 _WITH_MORE: Final = 16
 """Added to the kind of what holds something, and has attributes beside that."""
 _OURS: Final = __name__.partition(".")[0]
@@ -106,8 +106,7 @@ def _kind(one: Any, cls: type) -> int:
         raise NotCapturable(f"a {cls.__qualname__} draws from what no run can put back")
     for base, kind in _HOLDERS.items():
         if issubclass(cls, base):
-            more = cls is not base and (hasattr(one, "__dict__") or slots_of(cls))
-            return kind + _WITH_MORE if more else kind
+            return kind + _WITH_MORE if cls is not base and _has_attributes(one) else kind
     if issubclass(cls, msgspec.Struct):
         return _FROZEN if is_frozen(cls) else _SLOTS
     try:
@@ -124,7 +123,11 @@ def _has_more(one: Any, cls: type) -> bool:
     """Whether what never changes has attributes of a user's beside that. What a class or a module has is no world's."""
     if issubclass(cls, type | ModuleType) or _top_of(cls) in _NO_USERS:
         return False
-    return hasattr(one, "__dict__") or bool(slots_of(cls))
+    return _has_attributes(one)
+
+
+def _has_attributes(one: Any) -> bool:
+    return hasattr(one, "__dict__") or bool(slots_of(type(one)))
 
 
 def _top_of(cls: type) -> str:
