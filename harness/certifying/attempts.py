@@ -52,6 +52,17 @@ class RefusedOperation:
     """How often, as whoever refused it counts."""
 
 
+@dataclass(frozen=True)
+class LostMessage:
+    """A request to a store outside, or its answer, that was lost with its connection; who asked lived on."""
+
+    address: Address
+    at: int
+    """Microseconds since the recovery worker began."""
+    size: int
+    """Of an answer, in bytes; 0: it was a request."""
+
+
 @dataclass
 class Attempt:
     """One attempt of a query, from a checkpoint to the end of its input, or to its failure."""
@@ -77,10 +88,17 @@ class Attempt:
     """How it was killed, where it was."""
     refused: RefusedOperation | None = None
     """What was refused to it, where anything was."""
+    lost: list[LostMessage] = field(default_factory=list)
+    """Of what it sent, and was answered."""
     noted: list[Noted] = field(default_factory=list)
     """What its processes said of the user's code in passing."""
     kept_in_the_jvm: tuple[str, ...] = ()
     """What its JVM keeps beside all sessions that it did not keep before."""
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether anything was done to it that it was to live on with."""
+        return self.refused is not None or bool(self.lost)
 
     @property
     def ended(self) -> bool:

@@ -5,7 +5,8 @@
 2. A plan is made of what they passed.
 3. A query that brings code of a library, or calls what is in the JVM itself, is killed for real in a recovery worker
    where nothing is to be done again after it, and where a whole batch is, and goes on in a new JVM: what is kept in a
-   JVM's memory and a crash forgets no crash state shows.
+   JVM's memory and a crash forgets no crash state shows. So is one that keeps anything in a store outside, which cannot
+   be copied, at its driver's lines, files and messages, some of which are lost as well.
 4. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
    as one shows a violation, it is tried again as a real kill in a recovery worker, repeated and made smaller, and is
    reported only then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to
@@ -603,10 +604,9 @@ class _Campaign:
         here: list[Planned] = []
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
-            here, there = by_where_it_dies(self.request.query, replays_first(of_driver))
+            here, there = by_where_it_dies(self.request.query, [*replays_first(of_driver), *answers])
             nodes = [*there, *nodes]
-        nodes = messages_first([*nodes, *answers])
-        here = [*here, *disks]
+        nodes, here = messages_first(nodes), [*messages_first(here), *disks]
         return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys, state.unkilled(here))
 
     def _add(self, lines: Sequence[Planned]) -> list[Planned]:

@@ -3,7 +3,7 @@ one stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,12 +49,12 @@ def fault_of(planned: Planned) -> Fault:
     return Fault(kind, (target,), moment)
 
 
-def streams(plan: Sequence[Planned], most: int, first: Collection[Planned] = ()) -> Iterator[tuple[Planned, ...]]:
+def streams(plan: Sequence[Planned], most: int, first: Sequence[Planned] = ()) -> Iterator[tuple[Planned, ...]]:
     """Share crashes out over runs, in each of which no batch is hit twice, at most so many in one. Split brains, in
     which nobody dies, are by themselves; so is each refused operation on a file, of which the query may fail at once,
-    or later; and so are those that come first: a run with several deaths takes several times as long, and says what
-    came of each of them no sooner."""
-    yield from ((planned,) for planned in plan if planned in first)
+    or later; and so are those of the plan that come first, in the order in which they are given: a run with several
+    deaths takes several times as long, and says what came of each of them no sooner."""
+    yield from ((planned,) for foremost in dict.fromkeys(first) for planned in plan if planned == foremost)
     waiting = [planned for planned in plan if planned not in first]
     while waiting:
         chosen: list[Planned] = []

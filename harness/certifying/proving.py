@@ -20,7 +20,7 @@ from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
 from .messages import foremost
 from .plan import Crash, CrashTrial, How
-from .recovery_worker_kills import is_of_recovery_workers
+from .recovery_worker_kills import EMBEDDED, by_where_it_dies, is_of_recovery_workers
 from .rejudging import first_wrong
 from .request import CampaignRequest
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -293,7 +293,9 @@ class Proving:
         file = self._state.folder / COUNTEREXAMPLE
         if not self._request.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        cluster = "embedded" if any(map(is_of_recovery_workers, found.planned)) else self._cluster
+        _, on_a_cluster = by_where_it_dies(self._request.query, found.planned)
+        here = any(map(is_of_recovery_workers, found.planned)) or not on_a_cluster
+        cluster = EMBEDDED if here else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:

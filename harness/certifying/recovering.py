@@ -205,8 +205,8 @@ def write_recovery_worker_run(
             recorder.log(NodeUp(up, DRIVER))
             recorder.log(Placed(up, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
-                failed_at, disturbed = Stamp(one.failed_at), one.refused is not None
-                recorder.log(IncarnationFailed(failed_at, DRIVER, number, one.failed_in, str(one.failure), disturbed))
+                failed_at, why = Stamp(one.failed_at), str(one.failure)
+                recorder.log(IncarnationFailed(failed_at, DRIVER, number, one.failed_in, why, one.disturbed))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
         last = attempts[-1][1]
         if last.failure is None:

@@ -63,7 +63,7 @@ from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, wri
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
-from .attempts import Attempt, Death, Passed, RefusedOperation
+from .attempts import Attempt, Death, LostMessage, Passed, RefusedOperation
 from .connections import peers_of_jvms
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
@@ -176,7 +176,10 @@ class RecoveryWorker:
         """Of each point that the current attempt has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
+        self._dying: asyncio.Task[None] | None = None
+        """The death of the current attempt, from when its processes are sent a signal."""
         self._refuses: Callable[[Address], bool] | None = None
+        self._loses: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
         """What the JVM was seen to write to outside of the recovery worker's folders in the current attempt: files, and
         `host:port` of stores."""
@@ -339,16 +342,18 @@ class RecoveryWorker:
         kind: RunKind = RunKind.STREAM,
         fatal: Callable[[Address], bool] | None = None,
         refuses: Callable[[Address], bool] | None = None,
+        loses: Callable[[Address], bool] | None = None,
     ) -> Attempt:
         """Live from what is in the folders to the end of the input, or do what another kind of run does.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. It is refused the first operation on a file before which `refuses` says so, and lives.
+        while the point is held. It is refused the first operation on a file before which `refuses` says so, each
+        message to a store outside, or from there, at which `loses` does is lost with its connection, and it lives.
         What the query does wrong is in the attempt that comes back. Raises StoreUnreachable where it came to no end
         and a store outside was away, OwnFailure, or what else went wrong with the recovery worker itself.
         """
         with self._living:
-            return self._live(actor, sink, incarnation, watched, kind, fatal, refuses)
+            return self._live(actor, sink, incarnation, watched, kind, fatal, refuses, loses)
 
     def _check_wanted(self) -> None:
         if self._given_up:
@@ -363,10 +368,11 @@ class RecoveryWorker:
         kind: RunKind,
         fatal: Callable[[Address], bool] | None,
         refuses: Callable[[Address], bool] | None,
+        loses: Callable[[Address], bool] | None,
     ) -> Attempt:
         if not self._session.lives or self._session.name not in self._gateways:
             self._start_anew()
-        attempt = self._begin(actor, incarnation, watched, fatal, refuses)
+        attempt = self._begin(actor, incarnation, watched, fatal, refuses, loses)
         self._session.has_lived = True
         before = self._begin_files(watched, incarnation, refuses is not None)
         process = self._start_attempt(actor, sink, incarnation, kind)
@@ -474,6 +480,7 @@ class RecoveryWorker:
         watched: bool,
         fatal: Callable[[Address], bool] | None,
         refuses: Callable[[Address], bool] | None,
+        loses: Callable[[Address], bool] | None,
     ) -> Attempt:
         attempt = Attempt(actor, incarnation)
 
@@ -481,7 +488,9 @@ class RecoveryWorker:
             self._attempts += 1
             self._watching = watched
             self._fatal = fatal
+            self._dying = None
             self._refuses = refuses
+            self._loses = loses
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
@@ -490,8 +499,8 @@ class RecoveryWorker:
             self._batch = str(max(0, last_planned_batch(self._checkpoint)))
             self._current.attempt = attempt
             self.relay.begin_anew()
-            if incarnation == 1 and not self._query.copyable:
-                await self._enter_new_run()
+            if not self._query.copyable:
+                await self._reach_stores(incarnation)
 
         self._server.call(begin())
         return attempt
@@ -596,10 +605,11 @@ class RecoveryWorker:
         self._points_place = await self._points.start()
         self._aside = await self.relay.open_aside()
 
-    async def _enter_new_run(self) -> None:
-        """What the runs before have left in stores outside, or elsewhere under their labels, is none of its own."""
-        label = label_of(f"{self._label}-{self._attempts}")
-        self.folders = replace(self.folders, label=label, stores=await self.relay.open(1, label))
+    async def _reach_stores(self, incarnation: int) -> None:
+        """Each incarnation by a way of its own, so that what one before it has sent is not taken for its own. What the
+        runs before have left in stores outside, or elsewhere under their labels, is not of this run."""
+        label = label_of(f"{self._label}-{self._attempts}") if incarnation == 1 else self.folders.label
+        self.folders = replace(self.folders, label=label, stores=await self.relay.open(incarnation, label))
 
     async def _hang_up(self) -> None:
         self._over.set()
@@ -607,9 +617,14 @@ class RecoveryWorker:
         await self.relay.close()
 
     async def _forget_attempt(self) -> None:
-        """What an attempt that is over still says is nobody's, and its Python workers are nobody's either."""
-        self._watching = False
-        self._current.attempt = None
+        """What an attempt that is over still says is nobody's, and its Python workers are nobody's either. Raises what
+        its death could not come about by."""
+        try:
+            if self._dying is not None:
+                await self._dying
+        finally:
+            self._watching = False
+            self._current.attempt = None
 
     async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = await read_frame(reader)
@@ -713,24 +728,38 @@ class RecoveryWorker:
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """In a recovery worker, a session's JVM is that of its tasks as well, and what is sent from there counts as
-        theirs, but for what its Python workers do that have no task.
+        theirs, but for what its Python workers do that have no task. Whom a crash has ended goes unheard.
         """
         attempt, node = self._current.attempt, self._processes.node_of(pid, address)
-        if attempt is None or node not in (self._session.name, f"{self.name}.life-{self._attempts}"):
+        if (
+            attempt is None
+            or incarnation != attempt.incarnation
+            or node not in (self._session.name, f"{self.name}.life-{self._attempts}")
+        ):
             return None
         of_task = node == self._session.name and not works_for_driver(pid)
         return Sender(node, TASK if of_task else DRIVER, attempt.incarnation)
 
-    def arrived(self, held: HeldMessage) -> Fate:
+    async def arrived(self, held: HeldMessage) -> Fate:
         attempt = self._current.attempt
-        if attempt is not None:
+        if attempt is None or held.sender.incarnation != attempt.incarnation:
+            return Fate.GOES_ON
+        if self._dying is None:
             address = Address(held.sender.actor, attempt.incarnation, Point.MESSAGE, held.key, held.side)
             # What a store outside holds cannot be copied.
             self._note_passed(attempt, address, None)
-        return Fate.GOES_ON
+            if self._loses is not None and self._loses(address):
+                attempt.lost.append(LostMessage(address, self._server.clock.stamp().at, held.size))
+                return Fate.LOST
+            self._kill_where_fatal(attempt, address)
+        if self._dying is None:
+            return Fate.GOES_ON
+        # Whoever dies is not told that its connection is broken.
+        await asyncio.shield(self._dying)
+        return Fate.LOST
 
     async def _pass(self, attempt: Attempt, address: Address, text: str = "") -> None:
-        if attempt.death is not None:
+        if self._dying is not None:
             return
         mark: object = None
         why_not = ""
@@ -742,11 +771,20 @@ class RecoveryWorker:
             except NotQuiet as error:
                 why_not = str(error)
         self._note_passed(attempt, address, mark, why_not, text)
+        self._kill_where_fatal(attempt, address)
+        if self._dying is not None:
+            await asyncio.shield(self._dying)
+
+    def _kill_where_fatal(self, attempt: Attempt, address: Address) -> None:
+        """Begin with it, if so: whoever answers points has to go on meanwhile. A connection that ends with its process
+        does not end the wait for that."""
         if self._fatal is not None and self._fatal(address):
             self._fatal = None
-            at = self._server.clock.stamp().at
-            # Whoever answers points has to go on: what dies is waited for elsewhere.
-            attempt.death = await asyncio.to_thread(self._kill, address, at)
+            self._dying = asyncio.create_task(self._die(attempt, address))
+
+    async def _die(self, attempt: Attempt, address: Address) -> None:
+        at = self._server.clock.stamp().at
+        attempt.death = await asyncio.to_thread(self._kill, address, at)
 
     def _note_passed(self, attempt: Attempt, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
         at = self._server.clock.stamp().at

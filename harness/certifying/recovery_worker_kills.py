@@ -1,23 +1,26 @@
 """Tries crashes for real in a recovery worker: kills the session and the process of the user's code while a point is
-held.
+held, or loses what a driver sends to a store outside, or is answered.
 
 The query runs there as it did when its points were found, one task at a time, and so it comes to the same ones: file
-operations and lines of code too, which no two runs on a cluster pass in one order. And a session is back in seconds.
+operations and lines of code too, which no two runs on a cluster pass in one order. And a session is back in seconds,
+where a cluster takes several times as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Address, Point
-from ..core.errors import InvalidOperator, MissingTool
+from ..core.errors import InvalidOperator
 from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
+from ..crash_points.outside.relay import ANSWERS_LOST, REQUESTS_LOST
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import REFERENCES, SINK
 from ..recording.history import Bite, Proof
@@ -25,7 +28,7 @@ from ..recording.records import Stamped
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.refusing import SAID
-from .attempts import Attempt, Death, Passed, RefusedOperation
+from .attempts import Attempt, Death, Passed
 from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
@@ -38,6 +41,12 @@ from .request import CampaignRequest
 
 IN_RECOVERY_WORKERS: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
+EMBEDDED: Final = "embedded"
+"""The cluster as whose kills theirs are replayed."""
+LOST_MESSAGES: Final = {Victim.ANSWER: ANSWERS_LOST, Victim.REQUEST: REQUESTS_LOST}
+"""What the record says of them."""
+_LIVES: Final = frozenset({Victim.DISK, *LOST_MESSAGES})
+"""Victims of which nobody dies."""
 
 
 def is_of_recovery_workers(planned: Planned) -> bool:
@@ -46,14 +55,18 @@ def is_of_recovery_workers(planned: Planned) -> bool:
 
 
 def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
-    """Whether a recovery worker carries it out in a campaign. At lines between which messages go to a store outside,
-    the driver dies on the cluster, where each incarnation has a way of its own to the store."""
+    """Whether a recovery worker carries it out in a campaign. Where tasks send messages to a store outside, the driver
+    dies on a cluster, on which tasks outlive it and go on sending; and so do the tasks where a message is lost, since
+    one that fails is tried again there."""
     crash = planned.crash
     if crash.victim is Victim.DISK:
         return True
-    if crash.victim is not Victim.DRIVER or planned.split_brain:
+    if crash.victim not in (Victim.DRIVER, *LOST_MESSAGES) or planned.split_brain:
         return False
-    return crash.point is Point.FILE or (crash.point is Point.LINE and not query.stores)
+    by_driver = crash.actor == DRIVER
+    if crash.point is Point.LINE:
+        return by_driver or not query.stores
+    return crash.point is Point.FILE or (crash.point is Point.MESSAGE and by_driver)
 
 
 def by_where_it_dies(query: Query, kills: Sequence[Planned]) -> tuple[list[Planned], list[Planned]]:
@@ -74,15 +87,13 @@ def keeps_in_the_jvm(query: Query, profile: Profile) -> bool:
 
 @contextmanager
 def recovery_worker_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[RecoveryWorker]:
-    """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
+    """For one schedule. Raises what is wrong with the machine or the query."""
     fetch_agent()
     spark = supported(chosen_version(query.spark))
     with (
         SparkProcesses(name, work, EmbeddedOptions(workers=0), chosen_spark(query.spark)) as processes,
         RecoveryWorker(0, processes, query, query.batches(workload), work, spark, LEAST) as worker,
     ):
-        if worker.no_journal:
-            raise MissingTool(worker.no_journal)
         worker.await_ready()
         yield worker
 
@@ -121,27 +132,43 @@ class RecoveryWorkerKiller:
         call_as_in(worker, planned)
         attempts: list[Attempt] = []
         strikes: list[RecoveryWorkerCrash] = []
-        for number, one in enumerate(planned):
-            if one.crash.victim is Victim.DISK:
-                attempt = worker.live(DRIVER, SINK, number + 1, watched=True, refuses=_at(one.crash))
-                attempts.append(attempt)
-                if attempt.refused is None:
-                    return attempts, strikes
-                strikes.append(_refused(worker, number, one.crash.actor, attempt.refused))
-                if isinstance(attempt.failure, InvalidOperator):
-                    continue
-                return attempts, strikes
-            # Where a JVM may remember, the next one is to know nothing of what was before the death.
-            if not self._anew:
-                worker.keep_spare()
-            attempt = worker.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
+        left = list(enumerate(planned))
+        while left:
+            # What it lives on with, up to the next death, strikes in one attempt.
+            passing = list(takewhile(lambda numbered: numbered[1].crash.victim in _LIVES, left))
+            deadly = left[len(passing) : len(passing) + 1]
+            attempt = self._attempt(
+                len(attempts) + 1, [one.crash for _, one in passing], [one.crash for _, one in deadly]
+            )
             attempts.append(attempt)
-            if attempt.death is None:
-                # It has come to its end, or has failed, without having passed the point.
+            struck = {number: _disturbed(worker, number, one.crash, attempt) for number, one in passing}
+            found = [strike for strike in struck.values() if strike is not None]
+            strikes += found
+            if attempt.death is not None:
+                strikes.append(_strike(worker, deadly[0][0], attempt.death))
+                left = left[len(passing) + 1 :]
+            elif found and isinstance(attempt.failure, InvalidOperator):
+                left = [(number, one) for number, one in left if struck.get(number) is None]
+            else:
+                # It has come to its end, or has failed, without having passed what is left.
                 return attempts, strikes
-            strikes.append(_strike(worker, number, attempt.death))
         last = live_on(worker, len(attempts) + 1)
         return [*attempts, *last.before, last], strikes
+
+    def _attempt(self, number: int, passing: Sequence[Crash], deadly: Sequence[Crash]) -> Attempt:
+        worker = self._worker
+        if deadly and not self._anew:
+            # Where a JVM may remember, the next one is to know nothing of what was before the death.
+            worker.keep_spare()
+        return worker.live(
+            DRIVER,
+            SINK,
+            number,
+            watched=True,
+            fatal=_at(deadly),
+            refuses=_at([crash for crash in passing if crash.victim is Victim.DISK]),
+            loses=_at([crash for crash in passing if crash.victim in LOST_MESSAGES]),
+        )
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
@@ -172,18 +199,35 @@ def _without_failures(worker: RecoveryWorker, actor: str, sink: str, *, watched:
     return attempt
 
 
-def _at(crash: Crash) -> Callable[[Address], bool]:
-    def is_it(address: Address) -> bool:
-        here = (address.point, address.side, address.key, address.actor)
-        return here == (crash.point, crash.side, crash.key, crash.actor)
-
-    return is_it
+def _at(crashes: Sequence[Crash]) -> Callable[[Address], bool] | None:
+    """Whether one of these strikes there; None where there are none."""
+    return (lambda address: any(_strikes_at(crash, address) for crash in crashes)) if crashes else None
 
 
-def _refused(worker: RecoveryWorker, number: int, actor: str, refused: RefusedOperation) -> RecoveryWorkerCrash:
-    proof = Proof(refused.times, f"{SAID} ({refused.address.key})")
-    bite = Bite(actor, worker.name, (actor,), True, proof=proof)
-    return RecoveryWorkerCrash(number, refused.at, refused.address, bite, lives=True)
+def _strikes_at(crash: Crash, address: Address) -> bool:
+    here = (address.point, address.side, address.key, address.actor)
+    return here == (crash.point, crash.side, crash.key, crash.actor)
+
+
+def _disturbed(worker: RecoveryWorker, number: int, crash: Crash, attempt: Attempt) -> RecoveryWorkerCrash | None:
+    """What was done to an attempt that lived on; None: it did not come to that."""
+    if crash.victim is Victim.DISK:
+        refused = attempt.refused
+        if refused is None:
+            return None
+        proof = Proof(refused.times, f"{SAID} ({refused.address.key})")
+        return _lived(worker, number, crash.actor, refused.at, refused.address, proof)
+    for lost in attempt.lost:
+        if _strikes_at(crash, lost.address):
+            proof = Proof(lost.size or 1, LOST_MESSAGES[crash.victim])
+            return _lived(worker, number, DRIVER, lost.at, lost.address, proof)
+    return None
+
+
+def _lived(
+    worker: RecoveryWorker, number: int, actor: str, at: int, address: Address, proof: Proof
+) -> RecoveryWorkerCrash:
+    return RecoveryWorkerCrash(number, at, address, Bite(actor, worker.name, (actor,), True, proof=proof), lives=True)
 
 
 def _strike(worker: RecoveryWorker, number: int, death: Death) -> RecoveryWorkerCrash:

@@ -17,11 +17,7 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
-from ..core.errors import (
-    ScenarioChanged,
-    StorageFailed,
-    Unsupported,
-)
+from ..core.errors import MissingTool, ScenarioChanged, StorageFailed, Unsupported
 from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.schedule_files import ScheduleFormat
@@ -30,7 +26,9 @@ from .conclusion import Planned
 from .killing import kill
 from .losing_power import lose_again
 from .recovery_worker_kills import (
+    EMBEDDED,
     RecoveryWorkerKiller,
+    by_where_it_dies,
     call_as_in,
     is_of_recovery_workers,
     points_passed,
@@ -126,7 +124,8 @@ def replay_saved(
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
     planned = saved.planned
-    if any(map(is_of_recovery_workers, planned)):
+    _, on_a_cluster = by_where_it_dies(resized, planned)
+    if any(map(is_of_recovery_workers, planned)) or (cluster.name == EMBEDDED and not on_a_cluster):
         planned = _kill_in_recovery_worker(
             folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
         )
@@ -140,7 +139,7 @@ def _kill_in_recovery_worker(
 ) -> tuple[Planned, ...]:
     """Returns the crashes that were to strike, where the code is now. Raises Unsupported for a cluster that is no
     session of this machine's."""
-    if cluster.name != "embedded":
+    if cluster.name != EMBEDDED:
         raise Unsupported(
             f"{saved.planned[0]}: that is a matter of a session with one task slot on this machine, which the cluster "
             f"{cluster.name!r} is not; replay it with --cluster embedded"
@@ -151,6 +150,8 @@ def _kill_in_recovery_worker(
             request.query, request.workload, Path(work), new_run_id(request.query.name)
         ) as worker,
     ):
+        if worker.no_journal and any(map(is_of_recovery_workers, saved.planned)):
+            raise MissingTool(worker.no_journal)
         if saved.planned[0].crash.lost is not None:
             lose_again(folder, request, saved.planned[0].crash, worker)
             return saved.planned

@@ -70,6 +70,11 @@ class HeldMessage:
     """Of the answer, in bytes."""
 
 
+ANSWERS_LOST: Final = "bytes of an answer lost, and its connection reset"
+REQUESTS_LOST: Final = "requests lost, and their connection reset"
+"""What a record says of what was lost."""
+
+
 class Fate(Enum):
     """What becomes of what was held, if its sender lives."""
 
@@ -88,8 +93,8 @@ class Listens(Protocol):
     def batch(self) -> str:
         """The newest that a crash point has named."""
 
-    def arrived(self, held: HeldMessage) -> Fate:
-        """A fault that strikes there has struck when this returns."""
+    async def arrived(self, held: HeldMessage) -> Fate:
+        """A fault that strikes there has struck when this returns. Until then, it is held."""
 
 
 @dataclass
@@ -162,11 +167,16 @@ class _Connection:
         self.client.transport.abort()
         self.store.close()
 
+    def stay(self) -> None:
+        """What is held of an answer is not let go because of time."""
+        if self.patience is not None:
+            self.patience.cancel()
+            self.patience = None
+
     def forget(self) -> None:
         """What is held of an answer goes nowhere."""
         self.held.clear()
-        if self.patience is not None:
-            self.patience.cancel()
+        self.stay()
 
 
 class _Over(Exception):
@@ -282,8 +292,8 @@ class StoreRelay:
     async def _upward(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
         while data := await reader.read(_CHUNK):
             for part in _parts(connection, lambda: connection.conversation.asked(data)):
-                self._ask(connection, part)
-            self._read_as_bursts(connection)
+                await self._ask(connection, part)
+            await self._read_as_bursts(connection)
             await connection.store.drain()
         if connection.store.can_write_eof():
             connection.store.write_eof()
@@ -291,17 +301,17 @@ class StoreRelay:
     async def _downward(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
         while data := await reader.read(_CHUNK):
             for part in _parts(connection, lambda: connection.conversation.answered(data)):
-                self._answer(connection, part)
-            self._read_as_bursts(connection)
+                await self._answer(connection, part)
+            await self._read_as_bursts(connection)
             await connection.client.drain()
         for part in connection.conversation.ended():
-            self._answer(connection, part)
+            await self._answer(connection, part)
         self._let_go(connection)
         await connection.client.drain()
         # Nothing more comes of the store, so that nothing more is to be asked.
         raise _Over
 
-    def _read_as_bursts(self, connection: _Connection) -> None:
+    async def _read_as_bursts(self, connection: _Connection) -> None:
         """From now on, if it has turned out that it cannot be read otherwise."""
         if not connection.unreadable:
             return
@@ -309,19 +319,19 @@ class StoreRelay:
         asked, answered = connection.conversation.unread()
         connection.conversation = Bursts(len(connection.asked))
         for part in connection.conversation.answered(answered):
-            self._answer(connection, part)
+            await self._answer(connection, part)
         for part in connection.conversation.asked(asked):
-            self._ask(connection, part)
+            await self._ask(connection, part)
 
-    def _ask(self, connection: _Connection, part: FramedPart) -> None:
+    async def _ask(self, connection: _Connection, part: FramedPart) -> None:
         if part.reply:
             connection.client.write(part.reply)
             return
         if part.begins is not None:
-            self._begin(connection, part.begins)
+            await self._begin(connection, part.begins)
         connection.store.write(part.data)
 
-    def _begin(self, connection: _Connection, request: Request) -> None:
+    async def _begin(self, connection: _Connection, request: Request) -> None:
         """Before it leaves. Raises _Over where it never does."""
         door, listens = connection.door, self._listens
         if door.incarnation is None:
@@ -338,34 +348,33 @@ class StoreRelay:
         name = f"{listens.batch()}/{door.store.name} {without_label(request.name, door.label)}"
         self._times[sender.incarnation, name] += 1
         asked = _Asked(sender, f"{name}#{self._times[sender.incarnation, name]}")
-        self._hold(connection, asked, Side.BEFORE, 0)
+        await self._hold(connection, asked, Side.BEFORE, 0)
         connection.asked.append(asked)
 
-    def _answer(self, connection: _Connection, part: FramedPart) -> None:
+    async def _answer(self, connection: _Connection, part: FramedPart) -> None:
         connection.held.append(part.data)
         waits = any(asked.key for asked in connection.asked)
         for _ in range(min(part.ends, len(connection.asked))):
             asked = connection.asked.popleft()
             if asked.key:
-                self._hold(connection, asked, Side.AFTER, sum(map(len, connection.held)))
+                connection.stay()
+                await self._hold(connection, asked, Side.AFTER, sum(map(len, connection.held)))
         if part.ends or part.needed or not waits or sum(map(len, connection.held)) > _LONGEST_HELD:
             self._let_go(connection)
         elif connection.patience is None:
             connection.patience = asyncio.get_running_loop().call_later(_HELD_SECONDS, self._let_go, connection)
 
     def _let_go(self, connection: _Connection) -> None:
-        if connection.patience is not None:
-            connection.patience.cancel()
-            connection.patience = None
+        connection.stay()
         for data in connection.held:
             connection.client.write(data)
         connection.held.clear()
 
-    def _hold(self, connection: _Connection, asked: _Asked, side: Side, size: int) -> None:
+    async def _hold(self, connection: _Connection, asked: _Asked, side: Side, size: int) -> None:
         """Raises _Over where its sender has died, or what is held is to be lost."""
         assert asked.sender is not None
         was_there = connection.is_open
-        fate = self._listens.arrived(HeldMessage(asked.sender, side, asked.key, size))
+        fate = await self._listens.arrived(HeldMessage(asked.sender, side, asked.key, size))
         if fate is Fate.LOST:
             connection.break_off()
             raise _Over

@@ -75,6 +75,7 @@ def test_crashes_of_different_batches_share_a_run() -> None:
 def test_those_that_come_first_have_runs_of_their_own() -> None:
     plan = [planned(batch) for batch in (3, 1, 2)]
     assert list(streams(plan, 5, [plan[2], planned(4)])) == [(plan[2],), (plan[1], plan[0])]
+    assert list(streams(plan, 5, [plan[2], plan[0]])) == [(plan[2],), (plan[0],), (plan[1],)]
 
 
 def test_of_a_plan_that_is_empty_there_are_no_runs() -> None:

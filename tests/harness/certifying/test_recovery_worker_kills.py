@@ -14,7 +14,7 @@ import pytest
 from certified import crash_at
 from profiles import attempt_of, done
 from streamproof.harness.certifying import recovery_worker_kills
-from streamproof.harness.certifying.attempts import Attempt, Death, RefusedOperation
+from streamproof.harness.certifying.attempts import Attempt, Death, LostMessage, RefusedOperation
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of
 from streamproof.harness.certifying.plan import Victim
@@ -70,7 +70,16 @@ class Worker:
     def renew(self) -> None:
         self._before = 0
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None) -> Attempt:
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        fatal: Any = None,
+        refuses: Any = None,
+        loses: Any = None,
+    ) -> Attempt:
         self.lived.append((actor, self._before))
         self._before += 1
         attempt = Attempt(actor, incarnation)
@@ -137,7 +146,14 @@ class RefusingWorker(Worker):
         self._refused, self._failure = refused, failure
 
     def live(
-        self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, refuses: Any = None
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        fatal: Any = None,
+        refuses: Any = None,
+        loses: Any = None,
     ) -> Attempt:
         attempt = super().live(actor, sink, incarnation, watched, fatal)
         if refuses is not None:
@@ -183,6 +199,99 @@ def test_who_is_refused_an_operation_lives_on_and_is_started_again_where_it_fail
 
 def test_what_a_disk_refuses_is_tried_in_a_recovery_worker() -> None:
     assert by_where_it_dies(REQUEST.query, [REFUSED, CRASH]) == ([REFUSED], [CRASH])
+
+
+def at_message(batch: int, victim: Victim, actor: str = DRIVER, side: Side = Side.AFTER) -> Planned:
+    key = f"{batch}/db COMMIT#1"
+    crash = crash_at(batch, point=Point.MESSAGE, side=side, key=key)
+    return Planned(msgspec.structs.replace(crash, victim=victim, actor=actor))
+
+
+def test_what_a_driver_sends_is_lost_in_a_recovery_worker_and_what_tasks_send_on_a_cluster() -> None:
+    sent = [at_message(1, Victim.DRIVER), at_message(1, Victim.ANSWER), at_message(1, Victim.REQUEST)]
+    by_tasks = [at_message(1, victim, TASK) for victim in (Victim.DRIVER, Victim.ANSWER, Victim.EXECUTOR)]
+    split = Planned(sent[0].crash, split_brain=True)
+    line = Planned(crash_at(1, point=Point.LINE, key="1/a.f:3#1"))
+    in_task = Planned(msgspec.structs.replace(line.crash, actor=TASK))
+    outside = replace(REQUEST.query, stores=(Store("db", lambda _: None),))
+    assert by_where_it_dies(outside, [*sent, *by_tasks, split, line, in_task]) == (
+        [*sent, line],
+        [*by_tasks, split, in_task],
+    )
+    assert by_where_it_dies(REQUEST.query, [line, in_task]) == ([line, in_task], [])
+
+
+class LosingWorker(Worker):
+    """Each attempt passes a commit a batch, from that on at which the one before has died, or failed."""
+
+    def __init__(self, fails_at: int = -1) -> None:
+        super().__init__()
+        self._fails_at = fails_at
+        self._batch = 0
+
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        fatal: Any = None,
+        refuses: Any = None,
+        loses: Any = None,
+    ) -> Attempt:
+        attempt = Attempt(actor, incarnation)
+        assert refuses is None
+        for batch in range(self._batch, 4):
+            self._batch = batch
+            for side in Side:
+                address = Address(DRIVER, incarnation, Point.MESSAGE, f"{batch}/db COMMIT#1", side)
+                if loses is not None and loses(address):
+                    attempt.lost.append(LostMessage(address, batch, 40 if side is Side.AFTER else 0))
+                    if batch == self._fails_at:
+                        attempt.failure = FAILED
+                        return attempt
+                if fatal is not None and fatal(address):
+                    attempt.death = Death(address, batch, (1,), True)
+                    return attempt
+        return attempt
+
+
+@pytest.mark.parametrize(("fails_at", "attempts"), [(-1, 2), (0, 3), (2, 3)])
+def test_what_is_lost_up_to_the_next_death_is_lost_to_one_attempt_and_to_the_next_where_that_fails(
+    fails_at: int, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Any] = []
+    live_on = lambda made, number: made.live(DRIVER, "sink", number, False)  # noqa: E731
+    monkeypatch.setattr(recovery_worker_kills, "live_on", live_on)
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    planned = [
+        at_message(0, Victim.ANSWER),
+        at_message(1, Victim.DRIVER),
+        at_message(2, Victim.REQUEST, side=Side.BEFORE),
+    ]
+    killer = RecoveryWorkerKiller(cast("RecoveryWorker", LosingWorker(fails_at)))
+    killer(Path("run"), REQUEST, planned, [Stamped(0, Ended("a", 1, {}))])
+    ((_, _, _, faults, struck, _, numbered, _),) = written
+    assert [fault.kind for fault in faults] == ["lost-answer", "crash", "lost-request"]
+    assert [number for number, _ in numbered] == list(range(1, attempts + 1))
+    assert [(one.number, one.lives, one.bite.why_not) for one in struck] == [
+        (0, True, ""),
+        (1, False, ""),
+        (2, True, ""),
+    ]
+    assert [str(one.bite.proof) for one in struck if one.lives] == [
+        "bytes of an answer lost, and its connection reset: 40",
+        "requests lost, and their connection reset: 1",
+    ]
+
+
+def test_of_what_was_not_sent_nothing_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    killer = RecoveryWorkerKiller(cast("RecoveryWorker", LosingWorker()))
+    killer(Path("run"), REQUEST, [at_message(9, Victim.ANSWER)], [Stamped(0, Ended("a", 1, {}))])
+    ((_, _, _, _, struck, _, numbered, _),) = written
+    assert (struck, len(numbered)) == ([], 1)
 
 
 @pytest.mark.parametrize("failure", [None, FAILED])

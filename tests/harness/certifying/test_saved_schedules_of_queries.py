@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -256,7 +257,9 @@ def test_what_a_recovery_worker_replays_it_begins_in_jvms_that_remember_nothing(
         ) -> None:
             runs(folder, request.named, planned, EmbeddedCluster(), Registry(), references, 3)
 
-    monkeypatch.setattr(saved_schedules, "recovery_worker_of_its_own", lambda *_: nullcontext())
+    monkeypatch.setattr(
+        saved_schedules, "recovery_worker_of_its_own", lambda *_: nullcontext(SimpleNamespace(no_journal=""))
+    )
     monkeypatch.setattr(saved_schedules, "RecoveryWorkerKiller", Killer)
     crash = crash_at(1, point=Point.FILE, side=Side.AFTER, key="1/write sink/a#1")
     judged = replayed(saved(planned=(Planned(crash),)), tmp_path)

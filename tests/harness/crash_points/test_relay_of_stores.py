@@ -41,7 +41,7 @@ class Listener:
     def batch(self) -> str:
         return "3"
 
-    def arrived(self, held: HeldMessage) -> Fate:
+    async def arrived(self, held: HeldMessage) -> Fate:
         self.held.append((held.side.value, held.key))
         self.sizes.append(held.size)
         return self.then(held)
@@ -145,6 +145,31 @@ def test_what_is_held_has_not_reached_the_store_and_an_answer_that_is_held_has_n
     listener = Listener()
     within(run())
     assert seen == [(Side.BEFORE, False, False), (Side.AFTER, True, False)]
+
+
+def test_what_is_held_stays_as_long_as_whoever_listens_waits() -> None:
+    seen = []
+
+    async def run() -> None:
+        class Waiting(Listener):
+            async def arrived(self, held: HeldMessage) -> Fate:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), 0.2)
+                seen.append((held.side, bool(store.received)))
+                if held.side is Side.AFTER:
+                    looked.set()
+                return await super().arrived(held)
+
+        looked = asyncio.Event()
+        async with relayed(Waiting()) as (_, store, place):
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(PUT)
+            await asyncio.wait_for(looked.wait(), SECONDS)
+            assert await reader.readexactly(len(OK)) == OK
+            writer.close()
+
+    within(run())
+    assert seen == [(Side.BEFORE, False), (Side.AFTER, True)]
 
 
 @pytest.mark.parametrize("side", list(Side))

@@ -632,7 +632,7 @@ class QueryDeployment:
             return None
         return Sender(node, DRIVER if node == self._judged.node else TASK, incarnation)
 
-    def arrived(self, held: HeldMessage) -> Fate:
+    async def arrived(self, held: HeldMessage) -> Fate:
         sender = held.sender
         if sender.incarnation != self._incarnation:
             return Fate.GOES_ON

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from ....crash_points.outside.relay import ANSWERS_LOST, REQUESTS_LOST
 from ....recording.history import Bite, Proof
 from ..control.machines import ClusterMachines, Heal, Striking, healed_aside
 from ..control.nodes import Nodes
@@ -44,10 +45,10 @@ class QueryMachines(ClusterMachines):
         self._struck = struck
 
     def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
-        return self._lose(targets, self._struck.lose_answer, "bytes of an answer lost, and its connection reset")
+        return self._lose(targets, self._struck.lose_answer, ANSWERS_LOST)
 
     def lose_request(self, targets: Sequence[str]) -> list[Bite]:
-        return self._lose(targets, self._struck.lose_request, "requests lost, and their connection reset")
+        return self._lose(targets, self._struck.lose_request, REQUESTS_LOST)
 
     def _lose(self, targets: Sequence[str], lose: Callable[[], int], what: str) -> list[Bite]:
         outstanding = self._outstanding()
