@@ -189,6 +189,10 @@ BEFORE_A_KILL = (
     "What a library keeps in the memory of its JVM from one run to the next: the driver is killed at operations on "
     "files and at lines in a JVM that may have run the query before. The one in which it goes on is new."
 )
+WITH_ITS_TASKS = (
+    "Tasks that outlive a driver which dies at its own lines and messages, and go on with what it had them do: there, "
+    "it dies together with them. It dies alone at Spark's own points, and where tasks send messages."
+)
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
 KEPT_OUTSIDE = (
@@ -623,7 +627,7 @@ class _Campaign:
         else:
             if query.packages or query.jars:
                 self.state.not_covered.append(BEFORE_A_KILL)
-            self.state.not_covered.append(NEVER_RECOVERING)
+            self.state.not_covered += [WITH_ITS_TASKS, NEVER_RECOVERING]
 
     def _plan_losses(
         self,
