@@ -1,10 +1,11 @@
 """What the user's code does outside of what a run can hold or copy: files, connections, processes.
 
-Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, three things are seen: a file or
+Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, four things are seen: a file or
 a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
 else's, and that is another one when it returns; or to Spark's JVM, and that is another one when the user's code is
-left. Only what happens while code of the user's is being executed counts, and nothing that Spark, the import of others'
-modules or a log in a file does for it, unless the user's code reads that again.
+left; and that a line has written to some file on a disk, and to none of those that are known. Only what happens while
+code of the user's is being executed counts, and nothing that Spark, the import of others' modules or a log in a file
+does for it, unless the user's code reads that again.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
 import msgspec
 
 from ...core.wire import Endpoint
-from .attached import ATTACHED, CONNECTED, tell_of_attached
+from .attached import ATTACHED, COMPUTED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
+from .disk_writes import DiskWrites, has_changed_since, waited_for_children
 from .greenlets import in_a_greenlet
 from .handed_over import (
     AT_EXIT,
@@ -104,6 +107,16 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """Of a file that was made, and was gone again when this was told: a crash in between leaves it."""
 
 
+class _Before(NamedTuple):
+    """What was counted when a thread came by, in this order: what another thread writes meanwhile is known."""
+
+    moment: int
+    """In nanoseconds since 1970."""
+    opened: int
+    written: int
+    children: int
+
+
 class Effects:
     """Notes them, from `install` on, while it is `active`. A hook of Python's cannot be taken away again."""
 
@@ -145,7 +158,13 @@ class Effects:
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
         self._within = threading.local()
-        """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
+        """Of each thread: whether it is busy here, where in the user's code it was when it last came by, and what was
+        counted then."""
+        self._disks = DiskWrites(self._folders)
+        self._opened = 0
+        """How many files Python was heard to open to be written, outside of the run's folders."""
+        self._starts = False
+        """Whether Python was heard to start a process, whoever has."""
         self._lock = threading.Lock()
         self._due = False
         """Whether a place was come to since it was last looked around."""
@@ -181,6 +200,13 @@ class Effects:
             tell_of_attached(database, lambda: self._places_passed)
         self._find_unplaced()
         self._look_around(before or place)
+        self._find_unknown(before)
+        self._within.before = _Before(time.time_ns(), self._opened, self._disks.elsewhere(), waited_for_children())
+
+    def leave(self) -> None:
+        """The user's code is left: what is written until it is entered again, somebody else writes."""
+        self._find_unknown(getattr(self._within, "place", ""))
+        self._within.before = None
 
     def handed(self, callee: FrameType) -> Handed:
         """The files and folders whose paths a function of somebody else's is called with, and what they are."""
@@ -219,6 +245,27 @@ class Effects:
         finally:
             self._within.busy = False
 
+    def _find_unknown(self, place: str) -> None:
+        """What was done since this thread came by here, and nobody knows more of: a file on some disk was written, and
+        none of those that are known has changed, or a process has ended, and Python was never heard to start one."""
+        before: _Before | None = getattr(self._within, "before", None)
+        if not self.active or before is None or not place:
+            return
+        if waited_for_children() > before.children:
+            if not self._starts:
+                with self._lock:
+                    self._seen["process", COMPUTED, place] += 1
+            return
+        written = self._disks.elsewhere() > before.written and self._opened == before.opened
+        if written and self._disks.is_told_apart():
+            # It may be one that is open by now.
+            self._look_around(place)
+            with self._lock:
+                known = self._open.files(lambda path: self._counts("file", path))
+                known += [target for kind, target, _ in self._seen if kind == "file"]
+                if not has_changed_since(before.moment, known):
+                    self._seen["file", COMPUTED, place] += 1
+
     def taken(self) -> list[OutsideEffect]:
         """Those since it was last asked. Files that were made since, and are gone again, are passing ones, but for
         those whose names were drawn: nobody finds what a crash has left of them."""
@@ -236,7 +283,8 @@ class Effects:
             removed, self._removed = self._removed, set()
         merged: Counter[tuple[str, str, str, bool]] = Counter()
         for (kind, target, place), times in seen.items():
-            passing = kind == "file" and target not in removed and not os.path.lexists(target)
+            known = kind == "file" and target != COMPUTED
+            passing = known and target not in removed and not os.path.lexists(target)
             if not (passing and is_drawn(target)):
                 merged[kind, shortened(target)[:LONGEST], place, passing] += times
         return [
@@ -309,6 +357,7 @@ class Effects:
                 self._forgotten[number] = children().get(number, "?")
             return
         found = _EFFECTS.get(event)
+        self._starts |= found is not None and found[0] == "process" and event not in _SIGNALS
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
         if event == _TRACED and not self._is_set_by_theirs(sys._getframe(1)):
@@ -350,6 +399,7 @@ class Effects:
         if kind == "file":
             target = _real(target, followed=event not in _OF_NAMES)
             self._open.heard_files.add(target)
+            self._opened += event in _OPENS and outside(self._folders, target)
             if event == "open" and os.path.isdir(target):
                 # For a file in it that has no name, and goes when it is closed.
                 return
@@ -394,6 +444,7 @@ class Effects:
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
         real = [_real(target, followed=True) for target in targets]
         self._open.heard_files.update(real)
+        self._opened += any(outside(self._folders, one) for one in real)
         place = self._user_place(frame)
         if place is not None:
             with self._lock:

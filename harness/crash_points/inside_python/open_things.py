@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 OPEN: Final = "/proc/self/fd"
@@ -57,6 +57,12 @@ class OpenThings:
             name = peer.rpartition(":")[2]
             if peer and port not in self._listening and name not in self.heard_peers:
                 yield "connection", peer
+
+    def files(self, counts: Callable[[str], bool]) -> list[str]:
+        """All that were heard of or found, of those that count; and, of those that are open, by which path they are
+        reached though they may have no name any more."""
+        there = [f"{OPEN}/{number}" for number, link in _links() if link.startswith("/") and counts(link)]
+        return there + [path for path in self._known | self.heard_files if path.startswith("/") and counts(path)]
 
     def has(self, kind: str, target: str) -> bool:
         """Whether a file is open to be written, or a connection is there to who was called so."""

@@ -29,8 +29,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from pyarrow import fs
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
@@ -40,6 +42,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.crash_points.files.mounting import MountedFolder
 from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
 from streamproof.harness.crash_points.inside_python.following import (
@@ -1274,6 +1277,109 @@ def test_an_effect_of_a_library_in_c_is_noted(
     noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: set[tuple[str, str, int]]
 ) -> None:
     assert noted(f"import ctypes, pyarrow, pyarrow.parquet as parquet\nfrom pathlib import Path\n{body}") == found
+
+
+ON_A_DISK = "with pyarrow.OSFile({!r}, 'wb') as file: file.write(b'x')\n"
+"""What Python is told nothing of."""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (ON_A_DISK.format("other/x"), {("file", "?", 1)}),
+        (ON_A_DISK.format("other/x") + "os.remove('other/there')", {("file", "?", 1), ("file", "other/there", 1)}),
+        ("kept = pyarrow.OSFile('x', 'wb')\nkept.write(b'x'); kept.close()\nos.sep", {("file", "x", 1)}),
+        ("pool = ThreadPool(1)\npool.apply(write, (b'other/y',))\npool.terminate(); pool.join()", {("file", "?", 1)}),
+        ("rows = (write(b'other/y') for _ in range(1))\nlist(rows)", {("file", "?", 1)}),
+        ("file = open('x', 'w')\nfile.write('x')\nfile.close()", {("file", "x", 1)}),
+        ("shutil.copy2('other/there', 'x')", {("file", "x", 3)}),
+        ("file = tempfile.TemporaryFile()\nfile.write(b'x'); file.flush()\nfile.close()", set()),
+        ("with tempfile.NamedTemporaryFile() as file: file.write(b'x'); file.flush()", set()),
+        ("open('other/there', 'rb+').write(b'x')", {("file", "other/there", 1)}),
+        ("write_for_a_while(b'other/y')", set()),
+        ("subprocess.run('head -c 9000 /dev/zero > other/y', shell=True)", {("process", "/bin/sh", 1)}),
+    ],
+)
+def test_what_code_in_c_writes_within_one_line_is_an_effect_though_nobody_can_name_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, found: object
+) -> None:
+    folder = tmp_path / "code"
+    for one in (folder, tmp_path / "other"):
+        one.mkdir()
+    (tmp_path / "other" / "there").touch()
+    monkeypatch.chdir(tmp_path)
+    said = effects_of(folder, body, (), monkeypatch)
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
+
+
+def effects_of(code: Path, body: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Said:
+    """Of a function of the user's that has more to call."""
+    work = does(code, f"import ctypes, pyarrow, shutil\nfrom multiprocessing.pool import ThreadPool\n{body}")
+    work.__globals__.update(write=_write, write_for_a_while=_write_for_a_while)
+    watching = Watching(Whose((), (str(code),)), whole=True, folders=folders)
+    with listening(monkeypatch, code.parent, watching) as said, followed():
+        work()
+    return said
+
+
+def _write(path: bytes) -> None:
+    """A path in bytes is not looked at where a function is handed it."""
+    with pa.OSFile(os.fsdecode(path), "wb") as file:
+        file.write(b"x")
+
+
+def _write_for_a_while(path: bytes) -> None:
+    _write(path)
+    fs.LocalFileSystem().delete_file(os.fsdecode(path))
+
+
+IN_THE_RUN = """
+with pyarrow.OSFile(run + '/x', 'wb') as file: file.write(b'x' * 9_999)
+with pyarrow.create_memory_map(run + '/mapped', 9_000) as file: file.write(b'x' * 9_000)
+con = sqlite3.connect(run + '/x.db')
+con.executescript('pragma journal_mode = wal; create table t (a); insert into t values (1)'); con.commit()
+con.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (IN_THE_RUN, set()),
+        ("pool = ThreadPool(1)\npool.apply(write, (os.fsencode(run + '/x'),))\npool.terminate(); pool.join()", set()),
+        ("write(os.fsencode(run + '/y')); write(elsewhere)", {("file", "?", 1)}),
+        (IN_THE_RUN + "write(elsewhere)", {("file", "?", 1)}),
+    ],
+)
+def test_what_it_writes_in_the_runs_folders_is_told_apart_from_what_it_writes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, found: object
+) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    with MountedFolder(tmp_path, "lines-of-code", os.environ, tmp_path / "log") as mounted:
+        run = mounted.mount / "sink"
+        run.mkdir()
+        given = f"run, elsewhere = {str(run)!r}, {os.fsencode(tmp_path / 'elsewhere')!r}\n"
+        assert effects_of(folder, given + body, (str(run),), monkeypatch).effects == found
+
+
+def test_a_process_that_nobody_was_heard_to_start_is_an_effect_once_it_was_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = effects_of(tmp_path, "ctypes.CDLL(None).system(b'true')\nos.sep", (), monkeypatch)
+    assert said.effects == {("process", "?", 1)}
+
+
+def test_what_is_written_between_two_calls_of_the_users_code_is_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = does(tmp_path, "yield 1\nyield 2")
+    watching = Watching(Whose((), (str(tmp_path),)), whole=True)
+    with listening(monkeypatch, tmp_path, watching) as said, followed():
+        for row in rows():
+            with pa.OSFile(str(tmp_path / f"{row}.elsewhere"), "wb") as file:
+                file.write(b"x")
+    assert said.effects == set()
 
 
 @pytest.mark.parametrize(
