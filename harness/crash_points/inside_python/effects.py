@@ -10,6 +10,7 @@ does for it, unless the user's code reads that again.
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing.util
 import os
 import re
@@ -21,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -179,6 +181,9 @@ class Effects:
         _tell_of_forgetting()
         tell_of_handing_over()
         tell_of_asking_the_jvm()
+        for name in _INTERPRETERS:
+            with suppress(ImportError):
+                tell_of(importlib.import_module(name), "create", _INTERPRETER)
         for name in ("mkfifo", "mknod"):
             tell_of(os, name, _MADE)
         tell_of(signal, "pidfd_send_signal", _SIGNALLED)
@@ -357,7 +362,7 @@ class Effects:
                 self._forgotten[number] = children().get(number, "?")
             return
         found = _EFFECTS.get(event)
-        self._starts |= found is not None and found[0] == "process" and event not in _SIGNALS
+        self._starts |= found is not None and found[0] == "process" and event not in _NO_CHILD
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
         if event == _TRACED and not self._is_set_by_theirs(sys._getframe(1)):
@@ -427,7 +432,7 @@ class Effects:
                 self._seen[kind, target, place] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
-                if kind == "process" and event not in _SIGNALS and self._started is None:
+                if kind == "process" and event not in _NO_CHILD and self._started is None:
                     # Python tells of it just before.
                     adopt_orphans(True)
                     self._started = frozenset(children()), place
@@ -751,6 +756,12 @@ def _logged(arguments: tuple[Any, ...]) -> Sequence[str]:
 _SPAWNED: Final = f"{OURS}.spawned"
 _SIGNALLED: Final = f"{OURS}.signalled"
 _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
+_INTERPRETER: Final = f"{OURS}.interpreter"
+"""Another one in this process: of what is done there Python tells nobody here."""
+_INTERPRETERS: Final = ("_interpreters", "_xxsubinterpreters")
+"""Modules that make one, of Python 3.13 and newer, and of older ones."""
+_NO_CHILD: Final = _SIGNALS | {_INTERPRETER}
+"""Of what counts as a process, what starts none."""
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _MKDIR: Final = "os.mkdir"
@@ -793,6 +804,7 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.kill": ("process", _signalled),
     "os.killpg": ("process", _signalled),
     _SIGNALLED: ("process", _signalled_by_file),
+    _INTERPRETER: ("process", lambda _: ("another interpreter",)),
     "syslog.syslog": ("connection", _logged),
     _TRACED: ("tracing", lambda _: (_TRACED,)),
 }

@@ -3,6 +3,7 @@ them, and what it does outside."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import gzip
 import importlib.util
@@ -1368,6 +1369,30 @@ def test_a_process_that_nobody_was_heard_to_start_is_an_effect_once_it_was_waite
 ) -> None:
     said = effects_of(tmp_path, "ctypes.CDLL(None).system(b'true')\nos.sep", (), monkeypatch)
     assert said.effects == {("process", "?", 1)}
+
+
+def test_a_thread_that_can_be_joined_is_told_of_as_any_that_begins_bare(
+    heard: Callable[[str], Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python 3.13 begins them."""
+    bare = getattr(_thread.start_new_thread, "__wrapped__", _thread.start_new_thread)
+
+    def start_joinable_thread(function: Callable[[], object], handle: object = None, daemon: bool = True) -> object:
+        return bare(function, ())
+
+    monkeypatch.setattr(_thread, "start_new_thread", bare)
+    monkeypatch.setattr(_thread, "start_joinable_thread", start_joinable_thread, raising=False)
+    os.mkfifo(tmp_path / "pipe")
+    said = heard("import _thread, pathlib\n_thread.start_joinable_thread(pathlib.Path('pipe').read_bytes)")
+    (tmp_path / "pipe").write_text("go on")
+    assert ("thread", "pathlib.Path.read_bytes", 1) in said.effects
+
+
+def test_another_interpreter_is_an_effect_of_which_nothing_more_is_seen(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+) -> None:
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    assert noted(f"import {name} as made\nmade.destroy(made.create())") == {("process", "another interpreter", 1)}
 
 
 def test_what_is_written_between_two_calls_of_the_users_code_is_somebody_elses(
