@@ -11,11 +11,15 @@ process is an effect of its own; that there was one is seen by what it has cost.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Final
 
+from ...core.errors import DeadlinePassed
+from ...core.waiting import wait_until
 from ..files.mounts import mounts_of
 from ..files.operations import WRITTEN
 from .maps import stored_into
@@ -25,6 +29,8 @@ _COUNTS: Final = "/proc/self/io"
 _DIRTIED, _TAKEN_BACK = b"write_bytes", b"cancelled_write_bytes"
 _BLOCK: Final = 512
 """Bytes of one, as the kernel counts what children have written."""
+_SERVED: Final = 0.1
+"""Seconds within which what is on its way to the run's folders is served."""
 _TICK: Final = 10_000_000
 """Nanoseconds by which the clock may be behind that says when a file was changed."""
 
@@ -42,8 +48,8 @@ class DiskWrites:
         """What the kernel has counted, and what of that was elsewhere, when both were last asked."""
 
     def elsewhere(self) -> int:
-        """Bytes so far, less those of files that were gone before they were written down. What was stored in maps of
-        the run's files may be among them until the kernel has written it down."""
+        """Bytes so far, less those of files that were gone before they were written down. What is on its way to the
+        run's folders, be it stored in maps of files there, is among them until it has come there."""
         if not self._knows:
             return 0
         counted = _counted()
@@ -51,12 +57,26 @@ class DiskWrites:
             self._last = counted, counted - self._served_to_us()
         return self._last[1]
 
-    def is_told_apart(self) -> bool:
-        """Whether nothing of it can be what is stored in maps of the run's files."""
-        try:
-            return not any(stored_into("self", self._within))
-        except OSError:
+    def has_written(self, before: int) -> bool:
+        """Whether there is more by now than `before`: not where that may be on its way to the run's folders."""
+        if self.elsewhere() <= before:
             return False
+        with suppress(OSError):
+            if any(stored_into("self", self._within)):
+                return False
+        if not self._served:
+            return True
+        counted = _counted()
+
+        def is_none() -> bool:
+            return not self._knows or counted - self._served_to_us() < before + mmap.PAGESIZE
+
+        try:
+            # The kernel counts what another thread writes there before it is served. Elsewhere it counts whole pages.
+            wait_until(is_none, _SERVED, "what was written")
+        except DeadlinePassed:
+            return True
+        return False
 
     def _served_to_us(self) -> int:
         try:

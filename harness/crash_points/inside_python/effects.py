@@ -261,8 +261,7 @@ class Effects:
                 with self._lock:
                     self._seen["process", COMPUTED, place] += 1
             return
-        written = self._disks.elsewhere() > before.written and self._opened == before.opened
-        if written and self._disks.is_told_apart():
+        if self._opened == before.opened and self._disks.has_written(before.written):
             # It may be one that is open by now.
             self._look_around(place)
             with self._lock:

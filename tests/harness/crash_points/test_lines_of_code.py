@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import ctypes
 import gzip
 import importlib.util
 import json
@@ -33,7 +34,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
-from pyarrow import fs
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
@@ -1297,7 +1297,6 @@ ON_A_DISK = "with pyarrow.OSFile({!r}, 'wb') as file: file.write(b'x')\n"
         ("file = tempfile.TemporaryFile()\nfile.write(b'x'); file.flush()\nfile.close()", set()),
         ("with tempfile.NamedTemporaryFile() as file: file.write(b'x'); file.flush()", set()),
         ("open('other/there', 'rb+').write(b'x')", {("file", "other/there", 1)}),
-        ("write_for_a_while(b'other/y')", set()),
         ("subprocess.run('head -c 9000 /dev/zero > other/y', shell=True)", {("process", "/bin/sh", 1)}),
     ],
 )
@@ -1316,7 +1315,7 @@ def test_what_code_in_c_writes_within_one_line_is_an_effect_though_nobody_can_na
 def effects_of(code: Path, body: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Said:
     """Of a function of the user's that has more to call."""
     work = does(code, f"import ctypes, pyarrow, shutil\nfrom multiprocessing.pool import ThreadPool\n{body}")
-    work.__globals__.update(write=_write, write_for_a_while=_write_for_a_while)
+    work.__globals__.update(write=_write, write_much=_write_much)
     watching = Watching(Whose((), (str(code),)), whole=True, folders=folders)
     with listening(monkeypatch, code.parent, watching) as said, followed():
         work()
@@ -1329,9 +1328,9 @@ def _write(path: bytes) -> None:
         file.write(b"x")
 
 
-def _write_for_a_while(path: bytes) -> None:
-    _write(path)
-    fs.LocalFileSystem().delete_file(os.fsdecode(path))
+def _write_much(path: bytes) -> None:
+    with pa.OSFile(os.fsdecode(path), "wb") as file:
+        file.write(b"x" * 9_000)
 
 
 IN_THE_RUN = """
@@ -1341,12 +1340,20 @@ con = sqlite3.connect(run + '/x.db')
 con.executescript('pragma journal_mode = wal; create table t (a); insert into t values (1)'); con.commit()
 con.close()
 """
+SIDE_BY_SIDE = """
+paths = [os.fsencode(f'{run}/{number}') for number in range(300)]
+with ThreadPool(3) as pool:
+    done = pool.map_async(write_much, paths)
+    while not done.ready(): os.getpid()
+    pool.close(); pool.join()
+"""
 
 
 @pytest.mark.parametrize(
     ("body", "found"),
     [
         (IN_THE_RUN, set()),
+        (SIDE_BY_SIDE, set()),
         ("pool = ThreadPool(1)\npool.apply(write, (os.fsencode(run + '/x'),))\npool.terminate(); pool.join()", set()),
         ("write(os.fsencode(run + '/y')); write(elsewhere)", {("file", "?", 1)}),
         (IN_THE_RUN + "write(elsewhere)", {("file", "?", 1)}),
@@ -1369,6 +1376,28 @@ def test_a_process_that_nobody_was_heard_to_start_is_an_effect_once_it_was_waite
 ) -> None:
     said = effects_of(tmp_path, "ctypes.CDLL(None).system(b'true')\nos.sep", (), monkeypatch)
     assert said.effects == {("process", "?", 1)}
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("libc.sem_open(b'/streamproof-{0}', os.O_CREAT, 0o600, 1)", "/dev/shm/sem"),
+        ("libc.shmat(libc.shmget({0}, 100, 0o1600), None, 0)", "/SYSV{0:08x} (deleted)"),
+    ],
+)
+def test_memory_that_processes_share_is_an_effect_whoever_has_mapped_it(
+    heard: Callable[[str], Said], body: str, found: str
+) -> None:
+    number = os.getpid()
+    libc = ctypes.CDLL(None)
+    try:
+        said = heard(f"import ctypes\nlibc = ctypes.CDLL(None)\n{body.format(number)}\nos.memfd_create('x')\nos.sep")
+        (target,) = {target for kind, target, _ in said.effects if kind == "file"} | said.passing
+        # By the name of the draft that it was linked from.
+        assert target.startswith(found.format(number))
+    finally:
+        libc.sem_unlink(f"/streamproof-{number}".encode())
+        libc.shmctl(libc.shmget(number, 0, 0), 0, None)
 
 
 def test_a_thread_that_can_be_joined_is_told_of_as_any_that_begins_bare(
