@@ -37,6 +37,7 @@ from msgspec.structs import replace
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
+from held_operations import needs_mounts
 from process_ends import has_ended
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
@@ -1349,6 +1350,7 @@ with ThreadPool(3) as pool:
 """
 
 
+@needs_mounts
 @pytest.mark.parametrize(
     ("body", "found"),
     [
