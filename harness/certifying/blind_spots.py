@@ -74,9 +74,10 @@ SIDE_BY_SIDE = (
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
-    "whose path was handed to no function in Python, a connection that is opened and closed within one call. Python "
-    "tells nobody of it, and no crash was placed in it. Nor is what such code stores in the run's files through a "
-    "shared map of memory seen before the kernel writes it down."
+    "that it renames or takes away, or keeps in memory alone (/dev/shm), a connection that is opened and closed within "
+    "one call. Python tells nobody of it, and no crash was placed in it. What it writes to a disk there is named "
+    "`file ?`, but not once more where it is written over while the kernel still has it in memory. Nor is what such "
+    "code stores in the run's files through a shared map of memory seen before the kernel writes it down."
 )
 ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "

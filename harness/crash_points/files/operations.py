@@ -115,6 +115,9 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return self.kind not in LOOKS and self.thread != KERNEL
 
 
+WRITTEN: Final = "user.streamproof.written"
+"""An attribute of whatever lies in a mounted folder, for who asks: how many bytes its process has written there in all,
+and whoever has by maps of memory, in whole pages."""
 ROLLBACK_JOURNAL: Final = "-journal"
 WRITE_AHEAD_LOG: Final = "-wal"
 LOG_INDEX: Final = "-shm"

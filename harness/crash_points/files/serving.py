@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
 import platform
 import socket
@@ -27,6 +28,7 @@ import struct
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +42,7 @@ import msgspec
 from ...core.addresses import Point, Side
 from ..inside_spark.listener import REFUSE
 from .mounts import unmount
-from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, Operation, OperationKind, framed
+from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, WRITTEN, Operation, OperationKind, framed
 from .orders import Obeyed, ServingPlan, StandingOrder
 from .trees import USERS_OWN, owner_of
 
@@ -140,6 +142,15 @@ def _caller() -> int:
     return int(mfusepy.fuse_get_context()[2])
 
 
+def _process_of(thread: int) -> int:
+    """The one that a thread is of; itself, where that is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{thread}/status").read_bytes().splitlines():
+            if line.startswith(b"Tgid:"):
+                return int(line.split()[1])
+    return thread
+
+
 def _dying(thread: int) -> bool:
     """Whether a thread will never run again, but to end."""
     try:
@@ -213,6 +224,10 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """Those of them whose names are, too: the files were not there before."""
         self._touched: dict[int, tuple[int, int]] = {}
         """By inode, when it was touched last, as the disk below says it and as it was."""
+        self._written: Counter[int] = Counter()
+        """Bytes, by process; those that were stored in maps of memory are the kernel's, and nobody says whose."""
+        self._processes: dict[int, int] = {}
+        """Of threads that have written of late."""
         self._kernel: Any = None
         """libfuse's settings, by which the kernel remembers."""
         self._remembers = False
@@ -240,6 +255,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._seen.clear()
         self._made.clear()
         self._created.clear()
+        # The number of a thread that is gone is given again.
+        self._processes.clear()
 
     def _let_remember(self, seconds: float) -> None:
         self._remembers = seconds > 0
@@ -370,9 +387,22 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 # What was stored in a map of memory outlives who has stored it.
                 self._permit_write(handle.path, way, (_caller(), fh, offset))
             written = os.pwrite(handle.fd, data, offset)
+            self._count(written)
             done = bytes(data[:written])
             self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
             return written
+
+    def _count(self, written: int) -> None:
+        thread = _caller()
+        if thread == KERNEL:
+            self._written[KERNEL] += -(-written // mmap.PAGESIZE) * mmap.PAGESIZE
+        else:
+            self._written[self._process_of(thread)] += written
+
+    def _process_of(self, thread: int) -> int:
+        if thread not in self._processes:
+            self._processes[thread] = _process_of(thread)
+        return self._processes[thread]
 
     def _permit_write(self, path: str, way: str, which: tuple[int, int, int]) -> None:
         if which in self._refused_writes:
@@ -623,6 +653,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._change(kind, path, other=name, data=value, file=os.lstat(self._at(path)).st_ino)
 
     def getxattr(self, path: str, name: str) -> bytes:
+        if name == WRITTEN:
+            with self._lock:
+                return str(self._written[_process_of(_caller())] + self._written[KERNEL]).encode()
         self._look_at(path)
         return os.getxattr(self._at(path), name, follow_symlinks=False)
 

@@ -1,14 +1,16 @@
 """What the user's code does outside of what a run can hold or copy: files, connections, processes.
 
-Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, three things are seen: a file or
+Python tells of them (`sys.addaudithook`). Of what a library does in C without Python, four things are seen: a file or
 a connection that is open when the user's next line is reached; a file whose path was handed to a function of somebody
 else's, and that is another one when it returns; or to Spark's JVM, and that is another one when the user's code is
-left. Only what happens while code of the user's is being executed counts, and nothing that Spark, the import of others'
-modules or a log in a file does for it, unless the user's code reads that again.
+left; and that a line has written to some file on a disk, and to none of those that are known. Only what happens while
+code of the user's is being executed counts, and nothing that Spark, the import of others' modules or a log in a file
+does for it, unless the user's code reads that again.
 """
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing.util
 import os
 import re
@@ -17,18 +19,21 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
 import msgspec
 
 from ...core.wire import Endpoint
-from .attached import ATTACHED, CONNECTED, tell_of_attached
+from .attached import ATTACHED, COMPUTED, CONNECTED, tell_of_attached
 from .children import adopt_orphans, children, program_of
+from .disk_writes import DiskWrites, has_changed_since, waited_for_children
 from .greenlets import in_a_greenlet
 from .handed_over import (
     AT_EXIT,
@@ -104,6 +109,16 @@ class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """Of a file that was made, and was gone again when this was told: a crash in between leaves it."""
 
 
+class _Before(NamedTuple):
+    """What was counted when a thread came by, in this order: what another thread writes meanwhile is known."""
+
+    moment: int
+    """In nanoseconds since 1970."""
+    opened: int
+    written: int
+    children: int
+
+
 class Effects:
     """Notes them, from `install` on, while it is `active`. A hook of Python's cannot be taken away again."""
 
@@ -145,7 +160,13 @@ class Effects:
         self._connected = threading.local()
         """Of each thread: databases that it has connected to since it last came by."""
         self._within = threading.local()
-        """Of each thread: whether it is busy here, and where in the user's code it was when it last came by."""
+        """Of each thread: whether it is busy here, where in the user's code it was when it last came by, and what was
+        counted then."""
+        self._disks = DiskWrites(self._folders)
+        self._opened = 0
+        """How many files Python was heard to open to be written, outside of the run's folders."""
+        self._starts = False
+        """Whether Python was heard to start a process, whoever has."""
         self._lock = threading.Lock()
         self._due = False
         """Whether a place was come to since it was last looked around."""
@@ -160,6 +181,9 @@ class Effects:
         _tell_of_forgetting()
         tell_of_handing_over()
         tell_of_asking_the_jvm()
+        for name in _INTERPRETERS:
+            with suppress(ImportError):
+                tell_of(importlib.import_module(name), "create", _INTERPRETER)
         for name in ("mkfifo", "mknod"):
             tell_of(os, name, _MADE)
         tell_of(signal, "pidfd_send_signal", _SIGNALLED)
@@ -181,6 +205,13 @@ class Effects:
             tell_of_attached(database, lambda: self._places_passed)
         self._find_unplaced()
         self._look_around(before or place)
+        self._find_unknown(before)
+        self._within.before = _Before(time.time_ns(), self._opened, self._disks.elsewhere(), waited_for_children())
+
+    def leave(self) -> None:
+        """The user's code is left: what is written until it is entered again, somebody else writes."""
+        self._find_unknown(getattr(self._within, "place", ""))
+        self._within.before = None
 
     def handed(self, callee: FrameType) -> Handed:
         """The files and folders whose paths a function of somebody else's is called with, and what they are."""
@@ -219,6 +250,26 @@ class Effects:
         finally:
             self._within.busy = False
 
+    def _find_unknown(self, place: str) -> None:
+        """What was done since this thread came by here, and nobody knows more of: a file on some disk was written, and
+        none of those that are known has changed, or a process has ended, and Python was never heard to start one."""
+        before: _Before | None = getattr(self._within, "before", None)
+        if not self.active or before is None or not place:
+            return
+        if waited_for_children() > before.children:
+            if not self._starts:
+                with self._lock:
+                    self._seen["process", COMPUTED, place] += 1
+            return
+        if self._opened == before.opened and self._disks.has_written(before.written):
+            # It may be one that is open by now.
+            self._look_around(place)
+            with self._lock:
+                known = self._open.files(lambda path: self._counts("file", path))
+                known += [target for kind, target, _ in self._seen if kind == "file"]
+                if not has_changed_since(before.moment, known):
+                    self._seen["file", COMPUTED, place] += 1
+
     def taken(self) -> list[OutsideEffect]:
         """Those since it was last asked. Files that were made since, and are gone again, are passing ones, but for
         those whose names were drawn: nobody finds what a crash has left of them."""
@@ -236,7 +287,8 @@ class Effects:
             removed, self._removed = self._removed, set()
         merged: Counter[tuple[str, str, str, bool]] = Counter()
         for (kind, target, place), times in seen.items():
-            passing = kind == "file" and target not in removed and not os.path.lexists(target)
+            known = kind == "file" and target != COMPUTED
+            passing = known and target not in removed and not os.path.lexists(target)
             if not (passing and is_drawn(target)):
                 merged[kind, shortened(target)[:LONGEST], place, passing] += times
         return [
@@ -309,6 +361,7 @@ class Effects:
                 self._forgotten[number] = children().get(number, "?")
             return
         found = _EFFECTS.get(event)
+        self._starts |= found is not None and found[0] == "process" and event not in _NO_CHILD
         if found is None or not self.active or getattr(self._within, "busy", False):
             return
         if event == _TRACED and not self._is_set_by_theirs(sys._getframe(1)):
@@ -350,6 +403,7 @@ class Effects:
         if kind == "file":
             target = _real(target, followed=event not in _OF_NAMES)
             self._open.heard_files.add(target)
+            self._opened += event in _OPENS and outside(self._folders, target)
             if event == "open" and os.path.isdir(target):
                 # For a file in it that has no name, and goes when it is closed.
                 return
@@ -377,7 +431,7 @@ class Effects:
                 self._seen[kind, target, place] += 1
                 if event in _REMOVE:
                     self._removed.add(target)
-                if kind == "process" and event not in _SIGNALS and self._started is None:
+                if kind == "process" and event not in _NO_CHILD and self._started is None:
                     # Python tells of it just before.
                     adopt_orphans(True)
                     self._started = frozenset(children()), place
@@ -394,6 +448,7 @@ class Effects:
     def _note_one_of(self, targets: Sequence[str], frame: FrameType | None) -> None:
         real = [_real(target, followed=True) for target in targets]
         self._open.heard_files.update(real)
+        self._opened += any(outside(self._folders, one) for one in real)
         place = self._user_place(frame)
         if place is not None:
             with self._lock:
@@ -700,6 +755,12 @@ def _logged(arguments: tuple[Any, ...]) -> Sequence[str]:
 _SPAWNED: Final = f"{OURS}.spawned"
 _SIGNALLED: Final = f"{OURS}.signalled"
 _SIGNALS: Final = frozenset({"os.kill", "os.killpg", _SIGNALLED})
+_INTERPRETER: Final = f"{OURS}.interpreter"
+"""Another one in this process: of what is done there Python tells nobody here."""
+_INTERPRETERS: Final = ("_interpreters", "_xxsubinterpreters")
+"""Modules that make one, of Python 3.13 and newer, and of older ones."""
+_NO_CHILD: Final = _SIGNALS | {_INTERPRETER}
+"""Of what counts as a process, what starts none."""
 _FORGOTTEN: Final = f"{OURS}.forgotten"
 _MADE: Final = f"{OURS}.made"
 _MKDIR: Final = "os.mkdir"
@@ -742,6 +803,7 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.kill": ("process", _signalled),
     "os.killpg": ("process", _signalled),
     _SIGNALLED: ("process", _signalled_by_file),
+    _INTERPRETER: ("process", lambda _: ("another interpreter",)),
     "syslog.syslog": ("connection", _logged),
     _TRACED: ("tracing", lambda _: (_TRACED,)),
 }

@@ -267,9 +267,8 @@ def _tell_of_bare_threads() -> None:
         posing_as,
     )
 
-    def start_new_thread(function: Callable[..., object], given: Any = (), *named: Any) -> int:
-        thread = kind(function)
-        audit(event, thread, {})
+    def followed(meant: Any, thread: BareThread) -> Any:
+        function = thread.function
 
         def run(*given: Any, **named: Any) -> None:
             thread.begin()
@@ -279,9 +278,28 @@ def _tell_of_bare_threads() -> None:
             finally:
                 thread.end()
 
-        number = meant(posing(meant, run), given, *named)
+        return posing(meant, run)
+
+    def start_new_thread(function: Callable[..., object], given: Any = (), *named: Any) -> int:
+        thread = kind(function)
+        audit(event, thread, {})
+        number = meant(followed(meant, thread), given, *named)
         # As `threading` does: who looks for it afterwards finds it.
         thread.begun.wait()
         return number
 
     _thread.start_new_thread = _thread.start_new = posing_as(meant, start_new_thread)
+
+    joinable = getattr(_thread, "start_joinable_thread", None)
+    if joinable is None:
+        # Before 3.13.
+        return
+
+    def start_joinable_thread(function: Callable[..., object], *given: Any, **named: Any) -> Any:
+        thread = kind(function)
+        audit(event, thread, {})
+        handle = joinable(followed(joinable, thread), *given, **named)
+        thread.begun.wait()
+        return handle
+
+    setattr(_thread, "start_joinable_thread", posing_as(joinable, start_joinable_thread))  # noqa: B010

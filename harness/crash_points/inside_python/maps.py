@@ -64,16 +64,21 @@ class SharedMaps:
 
     def _mapped(self, process: str) -> Iterator[tuple[int, bytes]]:
         """Inode and path of each, but for SQLite's, which nobody finds after a death: it is made anew."""
-        with open(_MAPS.format(process), "rb") as maps:
-            content = maps.read()
-        # There are hundreds of maps, and mostly none of such a file.
-        if any(folder in content for folder in self._folders):
-            for line in content.splitlines():
-                _, rights, _, _, inode, *named = line.split(maxsplit=5)
-                path = b"".join(named)
-                stored_into = b"w" in rights and b"s" in rights and path.startswith(self._folders)
-                if stored_into and not path.endswith(_MADE_ANEW):
-                    yield int(inode), path
+        return (one for one in stored_into(process, self._folders) if not one[1].endswith(_MADE_ANEW))
+
+
+def stored_into(process: str, folders: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Inode and path of each file in folders, which end in a slash, that a process has mapped to store into. Raises
+    OSError."""
+    with open(_MAPS.format(process), "rb") as maps:
+        content = maps.read()
+    # There are hundreds of maps, and mostly none of such a file.
+    if any(folder in content for folder in folders):
+        for line in content.splitlines():
+            _, rights, _, _, inode, *named = line.split(maxsplit=5)
+            path = b"".join(named)
+            if b"w" in rights and b"s" in rights and path.startswith(tuple(folders)):
+                yield int(inode), path
 
 
 def write_down(file: int) -> None:

@@ -269,6 +269,8 @@ class Tracer:
         if back is not None and isinstance(self._known.get(id(back.f_code)), _Function):
             return
         sys.setprofile(self._before)
+        if self._effects is not None:
+            self._effects.leave()
         if not frame.f_code.co_flags & _GENERATORS:
             self._left()
 

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -35,7 +36,7 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
 from streamproof.harness.crash_points.files.naming import FilePoints
-from streamproof.harness.crash_points.files.operations import Operation, OperationKind, read_operations
+from streamproof.harness.crash_points.files.operations import WRITTEN, Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import JVM, SharedMaps
@@ -280,6 +281,25 @@ def test_who_hears_of_an_operation_is_told_how_its_file_is_used(mounted: Mounted
 
 @needs_mounts
 class TestJournal:
+    def test_says_how_much_a_process_has_written_there_whichever_thread_did(self, mounted: MountedFolder) -> None:
+        def written() -> int:
+            return int(os.getxattr(mounted.mount, WRITTEN))
+
+        begin = written()
+        (mounted.mount / "a").write_bytes(b"x" * 300_000)
+        thread = threading.Thread(target=(mounted.mount / "b").write_bytes, args=(b"x" * 5,))
+        thread.start()
+        thread.join()
+        subprocess.run(["cp", mounted.mount / "a", mounted.mount / "c"], check=True)
+        position = mounted.position
+        assert written() - begin == 300_005
+        assert mounted.looked_at(position) == frozenset()
+        with pa.memory_map(str(mounted.mount / "b"), "r+b") as memory:
+            memory.write(b"y")
+        # By whom, the kernel does not say; and how much, in pages.
+        assert written() - begin == 300_005 + mmap.PAGESIZE
+        assert os.listxattr(mounted.mount) == []
+
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(steps=STEPS)
     def test_gives_what_the_folder_holds_whatever_was_done_to_it(

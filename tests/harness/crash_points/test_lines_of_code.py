@@ -3,7 +3,9 @@ them, and what it does outside."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import ctypes
 import gzip
 import importlib.util
 import json
@@ -29,17 +31,20 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
+from held_operations import needs_mounts
 from process_ends import has_ended
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.crash_points.files.mounting import MountedFolder
 from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
 from streamproof.harness.crash_points.inside_python.following import (
@@ -1274,6 +1279,163 @@ def test_an_effect_of_a_library_in_c_is_noted(
     noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: set[tuple[str, str, int]]
 ) -> None:
     assert noted(f"import ctypes, pyarrow, pyarrow.parquet as parquet\nfrom pathlib import Path\n{body}") == found
+
+
+ON_A_DISK = "with pyarrow.OSFile({!r}, 'wb') as file: file.write(b'x')\n"
+"""What Python is told nothing of."""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (ON_A_DISK.format("other/x"), {("file", "?", 1)}),
+        (ON_A_DISK.format("other/x") + "os.remove('other/there')", {("file", "?", 1), ("file", "other/there", 1)}),
+        ("kept = pyarrow.OSFile('x', 'wb')\nkept.write(b'x'); kept.close()\nos.sep", {("file", "x", 1)}),
+        ("pool = ThreadPool(1)\npool.apply(write, (b'other/y',))\npool.terminate(); pool.join()", {("file", "?", 1)}),
+        ("rows = (write(b'other/y') for _ in range(1))\nlist(rows)", {("file", "?", 1)}),
+        ("file = open('x', 'w')\nfile.write('x')\nfile.close()", {("file", "x", 1)}),
+        ("shutil.copy2('other/there', 'x')", {("file", "x", 3)}),
+        ("file = tempfile.TemporaryFile()\nfile.write(b'x'); file.flush()\nfile.close()", set()),
+        ("with tempfile.NamedTemporaryFile() as file: file.write(b'x'); file.flush()", set()),
+        ("open('other/there', 'rb+').write(b'x')", {("file", "other/there", 1)}),
+        ("subprocess.run('head -c 9000 /dev/zero > other/y', shell=True)", {("process", "/bin/sh", 1)}),
+    ],
+)
+def test_what_code_in_c_writes_within_one_line_is_an_effect_though_nobody_can_name_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, found: object
+) -> None:
+    folder = tmp_path / "code"
+    for one in (folder, tmp_path / "other"):
+        one.mkdir()
+    (tmp_path / "other" / "there").touch()
+    monkeypatch.chdir(tmp_path)
+    said = effects_of(folder, body, (), monkeypatch)
+    assert {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects} == found
+
+
+def effects_of(code: Path, body: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Said:
+    """Of a function of the user's that has more to call."""
+    work = does(code, f"import ctypes, pyarrow, shutil\nfrom multiprocessing.pool import ThreadPool\n{body}")
+    work.__globals__.update(write=_write, write_much=_write_much)
+    watching = Watching(Whose((), (str(code),)), whole=True, folders=folders)
+    with listening(monkeypatch, code.parent, watching) as said, followed():
+        work()
+    return said
+
+
+def _write(path: bytes) -> None:
+    """A path in bytes is not looked at where a function is handed it."""
+    with pa.OSFile(os.fsdecode(path), "wb") as file:
+        file.write(b"x")
+
+
+def _write_much(path: bytes) -> None:
+    with pa.OSFile(os.fsdecode(path), "wb") as file:
+        file.write(b"x" * 9_000)
+
+
+IN_THE_RUN = """
+with pyarrow.OSFile(run + '/x', 'wb') as file: file.write(b'x' * 9_999)
+with pyarrow.create_memory_map(run + '/mapped', 9_000) as file: file.write(b'x' * 9_000)
+con = sqlite3.connect(run + '/x.db')
+con.executescript('pragma journal_mode = wal; create table t (a); insert into t values (1)'); con.commit()
+con.close()
+"""
+SIDE_BY_SIDE = """
+paths = [os.fsencode(f'{run}/{number}') for number in range(300)]
+with ThreadPool(3) as pool:
+    done = pool.map_async(write_much, paths)
+    while not done.ready(): os.getpid()
+    pool.close(); pool.join()
+"""
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (IN_THE_RUN, set()),
+        (SIDE_BY_SIDE, set()),
+        ("pool = ThreadPool(1)\npool.apply(write, (os.fsencode(run + '/x'),))\npool.terminate(); pool.join()", set()),
+        ("write(os.fsencode(run + '/y')); write(elsewhere)", {("file", "?", 1)}),
+        (IN_THE_RUN + "write(elsewhere)", {("file", "?", 1)}),
+    ],
+)
+def test_what_it_writes_in_the_runs_folders_is_told_apart_from_what_it_writes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, found: object
+) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    with MountedFolder(tmp_path, "lines-of-code", os.environ, tmp_path / "log") as mounted:
+        run = mounted.mount / "sink"
+        run.mkdir()
+        given = f"run, elsewhere = {str(run)!r}, {os.fsencode(tmp_path / 'elsewhere')!r}\n"
+        assert effects_of(folder, given + body, (str(run),), monkeypatch).effects == found
+
+
+def test_a_process_that_nobody_was_heard_to_start_is_an_effect_once_it_was_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = effects_of(tmp_path, "ctypes.CDLL(None).system(b'true')\nos.sep", (), monkeypatch)
+    assert said.effects == {("process", "?", 1)}
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("libc.sem_open(b'/streamproof-{0}', os.O_CREAT, 0o600, 1)", "/dev/shm/sem"),
+        ("libc.shmat(libc.shmget({0}, 100, 0o1600), None, 0)", "/SYSV{0:08x} (deleted)"),
+    ],
+)
+def test_memory_that_processes_share_is_an_effect_whoever_has_mapped_it(
+    heard: Callable[[str], Said], body: str, found: str
+) -> None:
+    number = os.getpid()
+    libc = ctypes.CDLL(None)
+    try:
+        said = heard(f"import ctypes\nlibc = ctypes.CDLL(None)\n{body.format(number)}\nos.memfd_create('x')\nos.sep")
+        (target,) = {target for kind, target, _ in said.effects if kind == "file"} | said.passing
+        # By the name of the draft that it was linked from.
+        assert target.startswith(found.format(number))
+    finally:
+        libc.sem_unlink(f"/streamproof-{number}".encode())
+        libc.shmctl(libc.shmget(number, 0, 0), 0, None)
+
+
+def test_a_thread_that_can_be_joined_is_told_of_as_any_that_begins_bare(
+    heard: Callable[[str], Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python 3.13 begins them."""
+    bare = getattr(_thread.start_new_thread, "__wrapped__", _thread.start_new_thread)
+
+    def start_joinable_thread(function: Callable[[], object], handle: object = None, daemon: bool = True) -> object:
+        return bare(function, ())
+
+    monkeypatch.setattr(_thread, "start_new_thread", bare)
+    monkeypatch.setattr(_thread, "start_joinable_thread", start_joinable_thread, raising=False)
+    os.mkfifo(tmp_path / "pipe")
+    said = heard("import _thread, pathlib\n_thread.start_joinable_thread(pathlib.Path('pipe').read_bytes)")
+    (tmp_path / "pipe").write_text("go on")
+    assert ("thread", "pathlib.Path.read_bytes", 1) in said.effects
+
+
+def test_another_interpreter_is_an_effect_of_which_nothing_more_is_seen(
+    noted: Callable[[str], set[tuple[str, str, int]]],
+) -> None:
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    assert noted(f"import {name} as made\nmade.destroy(made.create())") == {("process", "another interpreter", 1)}
+
+
+def test_what_is_written_between_two_calls_of_the_users_code_is_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = does(tmp_path, "yield 1\nyield 2")
+    watching = Watching(Whose((), (str(tmp_path),)), whole=True)
+    with listening(monkeypatch, tmp_path, watching) as said, followed():
+        for row in rows():
+            with pa.OSFile(str(tmp_path / f"{row}.elsewhere"), "wb") as file:
+                file.write(b"x")
+    assert said.effects == set()
 
 
 @pytest.mark.parametrize(
