@@ -47,7 +47,7 @@ from ..certifying.request import CampaignRequest
 from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StreamproofError
 from ..core.events import Event
 from ..core.guarantees import recovers
 from ..core.wording import counted
@@ -58,6 +58,7 @@ from ..install.machine import find_java
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import REFERENCES, SINK
 from ..recording.claims_and_faults import SavedClaim
+from ..recording.folder import make_folder
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import new_run_id
@@ -165,10 +166,7 @@ class _Upgrade:
     """Why nothing can be judged."""
 
     def run(self) -> UpgradeRecord:
-        try:
-            (self.folder / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageFailed(f"cannot make {self.folder}: {error.strerror or error}") from error
+        make_folder(self.folder / "runs")
         work = (self.folder / "work").resolve()
         with ExitStack() as stack:
             old, new, worker = self._open(stack, work)
