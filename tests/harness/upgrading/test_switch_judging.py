@@ -390,6 +390,20 @@ def test_one_that_has_taken_nothing_of_the_input_since_the_change_shows_nothing_
     ] * 3
 
 
+def test_one_whose_first_batches_spark_does_not_tell_of_may_have_processed_all_of_it_again() -> None:
+    """As code that has Spark remember one batch, and a checkpoint of its own."""
+    rows = {"x": 1, "y": 1}
+    hidden, told = (judged({}, {}, before=READ, after=READ, read=rows, done=done) for done in ((3,), (1, 2, 3)))
+    later = judged({}, {}, before=READ, after=READ, read=rows, done=(2, 3), committed=1, failed=(2,), attempts=2)
+
+    assert (hidden.outcome, told.outcome, later.outcome) == (
+        UpgradeOutcome.UNKNOWN,
+        UpgradeOutcome.CONTINUES,
+        UpgradeOutcome.CONTINUES,
+    )
+    assert hidden.why.startswith("what it did before batch 3 is not on record")
+
+
 def test_a_batch_that_was_under_way_and_is_given_with_other_rows_is_said() -> None:
     alone: Given = {0: {"x": 1}, 1: {"y": 1}, 2: {"z": 1}}
     left = {0: {"x": 1}, 1: {"y": 1, "z": 1}}
