@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..certifying.attempts import Attempt
+from ..certifying.profile import batch_of
 from ..certifying.seen_outside import uncut_of
 from ..contracts.query import Query
+from ..core.addresses import Point
 from ..core.verdicts import SAMPLE
 from ..judging.query_story import often, shortened_row
 from ..judging.references import REFERENCES
 from ..judging.shapes import OutputShape
 from ..judging.tables import disagreement
-from ..recording.records import Stamped
-from .switch_judging import table_alone
+from ..recording.history import History
+from ..recording.records import BatchDone, Stamped
+from .switch_judging import committed_before, table_alone
 
 SHOWN: Final = 5
 """Effects that are named."""
@@ -40,6 +43,25 @@ def why_outside(who: str, query: Query, attempt: Attempt) -> str:
         f"{who} has effects outside of its folders, where nothing is put back as it was at a crash: "
         f"{'; '.join(map(str, left[:SHOWN]))}{more}; keep what it needs in its folders, or name what does not count in "
         f"the query's accepts, as in {left[0].name!r}"
+    )
+
+
+def why_read_again(who: str, attempt: Attempt) -> str:
+    """Why nothing can be judged of a watched attempt that has read input again which was in batches that had been
+    committed, where what Spark tells of its batches does not show it: somebody else has done so, such as another query
+    with a checkpoint of its own. Empty: nothing of it."""
+    history = History(attempt.records, ())
+    committed = committed_before(history, attempt.incarnation)
+    if any(one.batch <= committed for one in history.each(BatchDone)):
+        return ""
+    planned = (batch_of(one.address) for one in attempt.passed if one.address.point is Point.SOURCE_PARTITIONS)
+    again = min((batch for batch in planned if batch <= committed), default=None)
+    if again is None:
+        return ""
+    return (
+        f"{who} reads batch {again} of the input again, which had been committed, and the query that it hands over "
+        "does not: what another query of its makes, with a checkpoint of its own, is not what goes on from there; try "
+        "each query alone"
     )
 
 

@@ -65,7 +65,7 @@ from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
-from .alone import why_outside, why_unjudgeable
+from .alone import why_outside, why_read_again, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
@@ -363,7 +363,8 @@ class _Upgrade:
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
-        that it is refused there: a copy that it makes elsewhere, say. It is watched for that once."""
+        that it is refused there: a copy that it makes elsewhere, say. Or of what another query makes in its place. It
+        is watched for that once."""
         try:
             worker.store.restore(crashed.state)
             attempt = worker.live(DRIVER, SINK, crashed.next_incarnation, watched=True)
@@ -371,7 +372,7 @@ class _Upgrade:
             self.not_looked_at.append(f"What the {_which(way)} version does outside where it goes on: {error}.")
             return ""
         who = f"where it goes on from what the other has left, the {_which(way)} version"
-        return why_outside(who, version.query, attempt)
+        return why_outside(who, version.query, attempt) or why_read_again(who, attempt)
 
     def _say_state_is_left(self, crashed: Crashed) -> None:
         if self.request.basis is Basis.SINCE and _has_state(crashed):

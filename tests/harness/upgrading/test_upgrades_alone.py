@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from certified import crash_at
-from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.errors import (
     DeadlinePassed,
     ExitStatus,
@@ -34,7 +35,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
-from streamproof.harness.recording.records import Delivered, Ended, Kept, Stamped
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Stamped, Started
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
@@ -466,3 +467,32 @@ def test_the_input_is_drawn_once_and_once_more_to_see_that_it_is_the_same(
         upgrading.upgrade(request, folder=tmp_path / "upgrade")
 
     assert drawn == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("planned", "told", "said"),
+    [
+        ((1, 2), (1, 2), ""),
+        ((0, 1, 1, 2), (1, 2), "reads batch 0 of the input again, which had been committed"),
+        # Of the query itself each state says so.
+        ((0, 1, 2), (0, 1, 2), ""),
+    ],
+    ids=["goes on", "another query begins anew", "begins anew itself"],
+)
+def test_what_a_second_query_reads_again_is_not_what_goes_on(
+    planned: Sequence[int], told: Sequence[int], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    attempt = Attempt(DRIVER, 2)
+    attempt.records = [Stamped(0, Started(DRIVER, 2, (1, 0), row_number(1, 0)))]
+    attempt.records += [Stamped(1, BatchDone(DRIVER, 2, batch, 6, 0, 0, 10)) for batch in told]
+    addresses = [Address(DRIVER, 2, Point.SOURCE_PARTITIONS, str(batch), Side.BEFORE) for batch in planned]
+    attempt.passed = [Passed(address, 0, 0, None) for address in addresses]
+    worker: Any = SimpleNamespace(
+        store=SimpleNamespace(restore=lambda state: None), live=lambda *arguments, watched: attempt
+    )
+    crashed: Any = SimpleNamespace(state=None, next_incarnation=2)
+
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    why = at_work._why_outside_there(worker, Way.UPGRADE, BEFORE, crashed)
+    assert why.startswith("where it goes on from what the other has left, the new version") if said else not why
+    assert said in why
