@@ -17,7 +17,7 @@ from ..judging.shapes import OutputShape
 from ..judging.tables import disagreement
 from ..recording.history import History
 from ..recording.records import BatchDone, Stamped
-from .switch_judging import committed_before, table_alone
+from .switch_judging import first_told_of, table_alone
 
 SHOWN: Final = 5
 """Effects that are named."""
@@ -46,22 +46,25 @@ def why_outside(who: str, query: Query, attempt: Attempt) -> str:
     )
 
 
-def why_read_again(who: str, attempt: Attempt) -> str:
-    """Why nothing can be judged of a watched attempt that has read input again which was in batches that had been
-    committed, where what Spark tells of its batches does not show it: somebody else has done so, such as another query
-    with a checkpoint of its own. Empty: nothing of it."""
+def why_read_again(who: str, attempt: Attempt, batches: int) -> str:
+    """Why nothing can be judged of a watched attempt in which somebody has read input of before that with which its
+    query went on, of so many batches: another query of the version's, with a checkpoint of its own. What the query
+    itself does again, each state says. Empty: nobody has."""
     history = History(attempt.records, ())
-    committed = committed_before(history, attempt.incarnation)
-    if any(one.batch <= committed for one in history.each(BatchDone)):
+    done = [one for one in history.each(BatchDone) if one.incarnation == attempt.incarnation]
+    last = max((one.batch for one in done if one.rows), default=None)
+    if last is None or first_told_of(history, attempt.incarnation) is not None:
         return ""
+    # Spark's own numbers count batches without input, too, as a watermark has at the end. Before that each has some, be
+    # it that nobody has read it and Spark has counted no row.
+    first = batches - sum(one.batch <= last for one in done)
     planned = (batch_of(one.address) for one in attempt.passed if one.address.point is Point.SOURCE_PARTITIONS)
-    again = min((batch for batch in planned if batch <= committed), default=None)
+    again = min((batch for batch in planned if batch < first), default=None)
     if again is None:
         return ""
     return (
-        f"{who} reads batch {again} of the input again, which had been committed, and the query that it hands over "
-        "does not: what another query of its makes, with a checkpoint of its own, is not what goes on from there; try "
-        "each query alone"
+        f"{who} reads batch {again} of the input again, and the query that it hands over begins with batch {first}: "
+        "what another query makes, with a checkpoint of its own, is not what goes on from there; try each query alone"
     )
 
 

@@ -110,7 +110,7 @@ def judge_switch(
     if (again := _again(history, sides.since, committed)) is not None:
         why = f"it processed batch {again} again, which had been committed: it did not go on from what was there"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
-    if (first := _first_told_of(history)) is not None:
+    if (first := first_told_of(history, last_incarnation(history))) is not None:
         why = (
             f"what it did before batch {first} is not on record, so that whether it processed again what had been "
             "committed is not known: let its code keep spark.sql.streaming.numRecentProgressUpdates as it is"
@@ -191,13 +191,12 @@ def _again(history: History, since: int, committed: int) -> int | None:
     return min((batch for batch in done if batch <= committed), default=None)
 
 
-def _first_told_of(history: History) -> int | None:
-    """The first batch of which Spark has told, of the last attempt, where the one with which that went on is another;
-    None: nothing is missing, or it has told of none."""
-    last = last_incarnation(history)
-    began = [one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == last]
+def first_told_of(history: History, incarnation: int) -> int | None:
+    """The first batch of which Spark has told, of this attempt, where the one with which that went on is another; None:
+    nothing is missing, or it has told of none."""
+    began = [one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == incarnation]
     found = -1 if not began or began[-1].restored is None else began[-1].restored[1]
-    done = (one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation == last)
+    done = (one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation == incarnation)
     first = min(done, default=0)
     return first if first > found + 1 else None
 

@@ -372,7 +372,7 @@ class _Upgrade:
             self.not_looked_at.append(f"What the {_which(way)} version does outside where it goes on: {error}.")
             return ""
         who = f"where it goes on from what the other has left, the {_which(way)} version"
-        return why_outside(who, version.query, attempt) or why_read_again(who, attempt)
+        return why_outside(who, version.query, attempt) or why_read_again(who, attempt, len(self.batches))
 
     def _say_state_is_left(self, crashed: Crashed) -> None:
         if self.request.basis is Basis.SINCE and _has_state(crashed):

@@ -472,19 +472,29 @@ def test_the_input_is_drawn_once_and_once_more_to_see_that_it_is_the_same(
 @pytest.mark.parametrize(
     ("planned", "told", "said"),
     [
-        ((1, 2), (1, 2), ""),
-        ((0, 1, 1, 2), (1, 2), "reads batch 0 of the input again, which had been committed"),
+        ((2, 3), {3: 6, 4: 6, 5: 0}, ""),
+        (
+            (0, 1, 2, 2, 3),
+            {3: 6, 4: 6, 5: 0},
+            "reads batch 0 of the input again, and the query that it hands over begins",
+        ),
         # Of the query itself each state says so.
-        ((0, 1, 2), (0, 1, 2), ""),
+        ((0, 1, 2, 3), {0: 6, 1: 6, 2: 6, 3: 6}, ""),
+        # So it does where Spark does not tell of all batches.
+        ((2, 3), {4: 6}, ""),
+        ((0, 1, 2, 3), {}, ""),
+        # Of a batch that its sink does not read, Spark counts no row.
+        ((2, 3), {3: 0, 4: 6}, ""),
     ],
-    ids=["goes on", "another query begins anew", "begins anew itself"],
+    ids=["goes on", "another query begins anew", "begins anew itself", "tells of some", "fails", "passes over one"],
 )
 def test_what_a_second_query_reads_again_is_not_what_goes_on(
-    planned: Sequence[int], told: Sequence[int], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    planned: Sequence[int], told: Mapping[int, int], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     attempt = Attempt(DRIVER, 2)
-    attempt.records = [Stamped(0, Started(DRIVER, 2, (1, 0), row_number(1, 0)))]
-    attempt.records += [Stamped(1, BatchDone(DRIVER, 2, batch, 6, 0, 0, 10)) for batch in told]
+    # The batch of number 2 had no input.
+    attempt.records = [Stamped(0, Started(DRIVER, 2, (1, 2), row_number(3, 0)))]
+    attempt.records += [Stamped(1, BatchDone(DRIVER, 2, batch, rows, 0, 0, 10)) for batch, rows in told.items()]
     addresses = [Address(DRIVER, 2, Point.SOURCE_PARTITIONS, str(batch), Side.BEFORE) for batch in planned]
     attempt.passed = [Passed(address, 0, 0, None) for address in addresses]
     worker: Any = SimpleNamespace(
@@ -493,6 +503,7 @@ def test_what_a_second_query_reads_again_is_not_what_goes_on(
     crashed: Any = SimpleNamespace(state=None, next_incarnation=2)
 
     at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    at_work.batches = [[]] * 4
     why = at_work._why_outside_there(worker, Way.UPGRADE, BEFORE, crashed)
     assert why.startswith("where it goes on from what the other has left, the new version") if said else not why
     assert said in why
