@@ -153,8 +153,9 @@ class NothingLeft(UserMistake):
     """A campaign that is to go on has come to its end."""
 
 
-class UnusableFolder(UserMistake):
-    """A folder that was named cannot be made where it is to be: what is above it is a file, say, or somebody else's."""
+class UnusablePlace(UserMistake):
+    """A folder or a file that was named cannot be where it is to be: what is above it is a file, say, or somebody
+    else's."""
 
 
 class RunFolderInUse(UserMistake):

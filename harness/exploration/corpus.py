@@ -57,7 +57,7 @@ def read_corpus(folder: Path, origin: str, scenario: Scenario) -> tuple[CorpusEn
 
 
 def make_corpus(folder: Path) -> None:
-    """Raises UnusableFolder and StorageFailed."""
+    """Raises UnusablePlace and StorageFailed."""
     make_folder(folder, "the corpus")
 
 

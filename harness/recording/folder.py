@@ -32,8 +32,9 @@ from ..core.errors import (
     InvalidScenario,
     RunFolderInUse,
     StorageFailed,
+    StreamproofError,
     UnknownHistoryVersion,
-    UnusableFolder,
+    UnusablePlace,
     nearest,
 )
 from .claims_and_faults import SavedClaim, SavedFault
@@ -87,19 +88,22 @@ _description = msgspec.json.Decoder(Description).decode
 
 
 def make_folder(path: Path, what: str = "") -> None:
-    """With those above it. `what` it is to be, for the message. Raises UnusableFolder where none can be there, and
+    """With those above it. `what` it is to be, for the message. Raises UnusablePlace where none can be there, and
     StorageFailed where the disk refuses it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         said = f"cannot make {what}{' ' if what else ''}{path}: {error.strerror or error}"
-        if error.errno in _OF_THE_DISK:
-            raise StorageFailed(said) from error
-        raise UnusableFolder(f"{said}; name another folder") from error
+        raise refused_place(error, said, "name another folder") from error
 
 
-_OF_THE_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
-"""Why a folder cannot be made, whatever its name is."""
+def refused_place(error: OSError, said: str, instead: str) -> StreamproofError:
+    """Of a folder or a file that somebody has named: StorageFailed where the disk takes none, whatever its name is;
+    else UnusablePlace, with what to do instead."""
+    return StorageFailed(said) if error.errno in _OF_THE_DISK else UnusablePlace(f"{said}; {instead}")
+
+
+_OF_THE_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class RunFolder:
