@@ -82,6 +82,8 @@ class SwitchJudgement:
     committed: int = -1
     rows: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    own: bool = False
+    """Whether the version before had gone on itself, and had committed nothing since."""
 
 
 def judge_switch(
@@ -129,7 +131,7 @@ def judge_switch(
     if found.outcome is UpgradeOutcome.CONTINUES and sides.state_left and sides.basis is Basis.SINCE:
         # Whoever has lost all of it has made just that.
         found = replace(found, outcome=UpgradeOutcome.UNKNOWN, why=_NONE_TAKEN_OVER)
-    return replace(found, committed=committed, notes=notes)
+    return replace(found, committed=committed, notes=notes, own=_is_own(history, sides.since, committed))
 
 
 def committed_before(history: History, since: int) -> int:
@@ -220,8 +222,8 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:
         yield "nothing was committed by then: it began with the first batch"
-    elif (found := _found_by_the_last(history, sides.since)) == committed:
-        yield f"the version before it had committed nothing since it had gone on from batch {found} itself"
+    elif _is_own(history, sides.since, committed):
+        yield f"the version before it had committed nothing since it had gone on from batch {committed} itself"
     if (twice := _given_otherwise_before(history, sides)) is not None:
         yield (
             f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
@@ -234,6 +236,11 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
     old = _untouched(history, sides)
     if old:
         yield f"{old:,} rows of its table are of before the change: no later input touched them"
+
+
+def _is_own(history: History, since: int, committed: int) -> bool:
+    """Whether the version before had gone on itself, from as many batches as are committed now."""
+    return 0 <= committed == _found_by_the_last(history, since)
 
 
 def _found_by_the_last(history: History, since: int) -> int:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -319,7 +319,8 @@ class _Upgrade:
                 self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
-        groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
+        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)
+        groups = sorted(groups, key=partial(_shows_least, found=_found_by(states.attempt)))[::-1]
         version.moves_into(worker)
         tried: list[_Tried] = []
         everything = len(groups)
@@ -685,9 +686,15 @@ def _has_state(crashed: Crashed) -> bool:
     return any(_STATE.search(one.path) for one in crashed.state.files)
 
 
-def _begins_anew(group: Group) -> bool:
-    """Whether nothing was committed by then, or not for sure: such a state shows least."""
-    return all(one.crash.batch < 1 for one in group)
+def _shows_least(group: Group, found: int) -> bool:
+    """Whether the version that left this had committed nothing by then, or not for sure: all there is, others have
+    left, up to the batch that it had `found` committed."""
+    return all(one.crash.batch <= found + 1 for one in group)
+
+
+def _found_by(attempt: Attempt) -> int:
+    """The last batch that was committed when it began; -1: none."""
+    return committed_before(History(attempt.records, ()), attempt.incarnation)
 
 
 def _which(way: Way) -> str:

@@ -426,6 +426,7 @@ def test_that_the_version_before_had_done_nothing_since_it_went_on_itself_is_sai
 
     assert "had committed nothing since it had gone on from batch 0 itself" in nothing.notes[0]
     assert something.notes == ()
+    assert (nothing.own, something.own) == (True, False)
 
 
 def test_what_a_consumer_reads_is_compared_row_by_row() -> None:

@@ -242,9 +242,11 @@ def go_on(
     *,
     effects: Sequence[OutsideEffect] = (),
     comes_to: Switched | None = None,
+    found: int | None = None,
 ) -> list[Any]:
     """From a state of each of these batches, as long as the machine bears it; each shows by its batch, and one with an
-    input that ended early with a negative one. The version has these effects where it goes on."""
+    input that ended early with a negative one. The version has these effects where it goes on. The one before began
+    where these batches were `found`."""
     comes_to = WRONG if comes_to is None else comes_to
     file = SimpleNamespace(path="/worker-0/checkpoint/state/0/0/1.delta")
     passed = [SimpleNamespace(state=SimpleNamespace(files=(file,)), batch=batch) for batch in batches]
@@ -265,7 +267,11 @@ def go_on(
             msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early)
         )[0],
     )
-    states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
+    before = Attempt(DRIVER, 1)
+    before.records = [Stamped(0, Started(DRIVER, 1, None if found is None else (0, found), 0))]
+    states = SimpleNamespace(
+        groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed, attempt=before
+    )
 
     def live(actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
         attempt = Attempt(actor, incarnation)
@@ -275,7 +281,7 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
-    found = at_work._go_on(
+    went_on = at_work._go_on(
         worker,
         Way.UPGRADE,
         BEFORE,
@@ -283,11 +289,18 @@ def go_on(
         None,
         lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=here.state),
     )
-    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in found]
+    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in went_on]
 
 
 def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [0, 2, 1], alive=3) == [2, 1, 0]
+
+
+def test_states_since_whose_beginning_nothing_was_committed_are_tried_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a version that has gone on from batch 0 itself, on the way back."""
+    assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [1, 2, 1], alive=3, found=0) == [2, 1, 1]
 
 
 def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
