@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any, Final
 
 _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None))
@@ -70,7 +70,7 @@ def _said(value: Any, objects: int, above: frozenset[int]) -> str:
     if id(value) in above:
         return kind
     within = above | {id(value)}
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | MappingProxyType):
         return f"{kind} {[(_said(key, 0, within), _said(one, 0, within)) for key, one in value.items()]}"
     if isinstance(value, list | tuple):
         return f"{kind} {[_said(one, 0, within) for one in value]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -63,6 +64,13 @@ def test_a_lambda_is_another_than_the_one_beside_it() -> None:
 def test_an_object_that_a_function_refers_to_goes_by_its_type() -> None:
     assert _code(_at_least(object())) == _code(_at_least(object()))
     assert _code(_at_least(_AtLeast(1))) == _code(_at_least(_AtLeast(2)))
+
+
+def test_what_another_process_finds_otherwise_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the environment, which is a mapping, and none of the function's."""
+    before = _code(_at_least(os.environ))
+    monkeypatch.setenv("LEAST", "2")
+    assert _code(_at_least(os.environ)) == before
 
 
 def test_what_holds_itself_comes_to_an_end() -> None:
