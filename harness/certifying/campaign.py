@@ -43,7 +43,6 @@ from ..core.errors import (
     InvalidScenario,
     NothingLeft,
     ScenarioChanged,
-    StorageFailed,
 )
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
@@ -53,6 +52,7 @@ from ..install.machine import find_java
 from ..install.spark_choice import chosen_version
 from ..judging.references import collate_references
 from ..recording.claims_and_faults import SavedClaim
+from ..recording.folder import make_folder
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
@@ -319,10 +319,7 @@ def _run(
     state: CampaignState,
     named: frozenset[str],
 ) -> Certificate:
-    try:
-        (state.folder / "runs").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageFailed(f"cannot make {state.folder}: {error.strerror or error}") from error
+    make_folder(state.folder / "runs")
     with Journal(state.folder) as journal:
         state.journal = journal
         if state.earlier is not None:

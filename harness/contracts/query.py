@@ -10,7 +10,6 @@ Where `write` and `read` are given, the sink is the user's, and what counts is w
 from __future__ import annotations
 
 import hashlib
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from ..crash_points.inside_spark.versions import own_hook
 from ..install.spark_choice import check_spark_name
 from ..judging.shapes import OutputMode, OutputShape
 from .claims import Claim
+from .described_code import described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -343,7 +343,7 @@ class Query:
             "mode": str(self.mode),
             "key": list(self.key),
             "reads": self.read is not None,
-            "code": {name: _described(function) for name, function in given.items() if function is not None},
+            "code": {name: described(function) for name, function in given.items() if function is not None},
             "schema": self.schema,
             "stores": [store.name for store in self.stores],
             "settings": dict(self.settings),
@@ -376,17 +376,3 @@ def without_values(text: str, secrets: Mapping[str, str]) -> str:
 def _name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", type(function).__name__).strip("_").replace("_", "-")
     return "query" if name == "<lambda>" else name
-
-
-def _described(function: Callable[..., Any]) -> dict[str, str | None]:
-    name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
-    return {"name": name, "source": _source_digest(function)}
-
-
-def _source_digest(function: Callable[..., Any]) -> str | None:
-    """SHA-256 of the text of the function's module, which holds what it calls; None where it has none (typed in, or
-    built in)."""
-    try:
-        return hashlib.sha256(inspect.getsource(inspect.getmodule(function) or function).encode()).hexdigest()
-    except (OSError, TypeError):
-        return None

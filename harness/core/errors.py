@@ -153,6 +153,11 @@ class NothingLeft(UserMistake):
     """A campaign that is to go on has come to its end."""
 
 
+class UnusablePlace(UserMistake):
+    """A folder or a file that was named cannot be where it is to be: what is above it is a file, say, or somebody
+    else's."""
+
+
 class RunFolderInUse(UserMistake):
     """Another run writes to this folder, or it already holds one."""
 

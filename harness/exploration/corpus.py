@@ -17,13 +17,12 @@ from ..contracts.scenario import Scenario
 from ..core.errors import (
     InvalidCounterexample,
     InvalidScenario,
-    StorageFailed,
     StreamproofError,
     Unsupported,
     UserMistake,
 )
 from ..recording.claims_and_faults import SavedFault
-from ..recording.folder import write_json
+from ..recording.folder import make_folder, write_json
 from ..recording.schedule_files import ScheduleFormat
 from ..running.run import check_scenario
 from .bench import Bench, Trial
@@ -58,11 +57,8 @@ def read_corpus(folder: Path, origin: str, scenario: Scenario) -> tuple[CorpusEn
 
 
 def make_corpus(folder: Path) -> None:
-    """Raises StorageFailed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageFailed(f"no corpus can be kept in {folder}: {error.strerror}") from error
+    """Raises UnusablePlace and StorageFailed."""
+    make_folder(folder, "the corpus")
 
 
 def check_schedules(entries: Sequence[CorpusEntry], bench: Bench, registry: Registry) -> None:

@@ -181,12 +181,30 @@ def ask_python(python: str, code: str, *arguments: str, about: str) -> Any:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=_ASK_SECONDS,
-            check=True,
+            check=False,
         )
-        return json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+    except subprocess.TimeoutExpired as error:
+        raise MissingTool(f"{python} cannot be asked {about}: no answer in {_ASK_SECONDS} s") from error
+    except OSError as error:
         raise MissingTool(f"{python} cannot be asked {about}: {error}") from error
+    try:
+        said = json.loads(done.stdout) if done.returncode == 0 else None
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise MissingTool(f"{python} cannot be asked {about}: {_answer(done)}; name an interpreter of Python")
+    return said
+
+
+def _answer(done: subprocess.CompletedProcess[str]) -> str:
+    """Where it is none."""
+    how = f"it ended with status {done.returncode}"
+    if done.returncode < 0:
+        how = f"signal {-done.returncode} ended it"
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return f"{how}, and said {lines[-1].strip()!r}" if lines else f"{how}, and said nothing"
 
 
 def _run(command: Sequence[str], wrong: str) -> None:

@@ -15,13 +15,14 @@ logs/              the logs of every process
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -31,7 +32,9 @@ from ..core.errors import (
     InvalidScenario,
     RunFolderInUse,
     StorageFailed,
+    StreamproofError,
     UnknownHistoryVersion,
+    UnusablePlace,
     nearest,
 )
 from .claims_and_faults import SavedClaim, SavedFault
@@ -84,6 +87,25 @@ class Description(msgspec.Struct, frozen=True):
 _description = msgspec.json.Decoder(Description).decode
 
 
+def make_folder(path: Path, what: str = "") -> None:
+    """With those above it. `what` it is to be, for the message. Raises UnusablePlace where none can be there, and
+    StorageFailed where the disk refuses it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        said = f"cannot make {what}{' ' if what else ''}{path}: {error.strerror or error}"
+        raise refused_place(error, said, "name another folder") from error
+
+
+def refused_place(error: OSError, said: str, instead: str) -> StreamproofError:
+    """Of a folder or a file that somebody has named: StorageFailed where the disk takes none, whatever its name is;
+    else UnusablePlace, with what to do instead."""
+    return StorageFailed(said) if error.errno in _OF_THE_DISK else UnusablePlace(f"{said}; {instead}")
+
+
+_OF_THE_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
 class RunFolder:
     """Writes one run. It is the run's recorder; use it as a context manager.
 
@@ -92,12 +114,12 @@ class RunFolder:
 
     def __init__(self, path: Path, description: Description) -> None:
         self.path = path
+        make_folder(path, "the run folder")
         try:
-            path.mkdir(parents=True, exist_ok=True)
             (path / "logs").mkdir(exist_ok=True)
             self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StorageFailed(f"cannot make the run folder {path}: {error.strerror}") from error
+            raise StorageFailed(f"cannot write to the run folder {path}: {error.strerror or error}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

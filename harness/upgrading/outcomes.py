@@ -103,6 +103,14 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     state is not made good by what comes again."""
     state_left: bool = False
     """Whether the version before had left state of its operators."""
+    own: bool = False
+    """Whether the version before had gone on itself, and had committed nothing since: what is there is of the one that
+    went on."""
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether it continues from what the version before had committed."""
+        return self.outcome is UpgradeOutcome.CONTINUES and self.committed >= 0 and not self.own
 
     @property
     def clean(self) -> bool:
@@ -125,7 +133,7 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
 def exit_status_of(switched: Iterable[Switched], unjudgeable: str, tried_on_state: bool) -> ExitStatus:
     """1 where the version that went on was silently wrong, fell into a crash loop, or broke what the other goes on
     from, and is to blame for that; 2 where it was refused, or something is not known; 0 where it continues from each
-    state. `tried_on_state`: whether one of these had a committed batch."""
+    state. `tried_on_state`: whether one of these, each way, had a batch that the version before had committed."""
     found = {one.status for one in switched}
     if Status.VIOLATED in found:
         return ExitStatus.VIOLATED

@@ -29,7 +29,7 @@ from ..judging.oracle import Oracle
 from ..judging.shapes import OutputMode, OutputShape
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.folder import read_description, read_history, write_json
-from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
+from .outcomes import Aside, Basis, Switched, Way, exit_status_of
 from .switch_judging import Sides, SwitchJudgement, judge_switch, sides_beside
 
 VERSION: Final = 2
@@ -103,8 +103,14 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def on_state(self) -> bool:
-        """Whether one that continues has begun with what the other had committed."""
-        return any(one.committed >= 0 and one.outcome is UpgradeOutcome.CONTINUES for one in self.switched)
+        """Whether one that continues has begun with what the other had committed, each way that was tried."""
+        return bool(self.switched) and not self.ways_not_on_state
+
+    @property
+    def ways_not_on_state(self) -> tuple[Way, ...]:
+        """In which states were tried, and none of them that continues has begun so."""
+        on_state = {one.way for one in self.switched if one.takes_over}
+        return tuple(way for way in Way if way not in on_state and any(one.way is way for one in self.switched))
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -301,5 +307,6 @@ def with_judgement(one: Switched, judged: SwitchJudgement, aside: Aside | None) 
         committed=judged.committed,
         rows=judged.rows,
         notes=judged.notes,
+        own=judged.own,
         aside=aside,
     )

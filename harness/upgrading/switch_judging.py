@@ -82,6 +82,8 @@ class SwitchJudgement:
     committed: int = -1
     rows: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    own: bool = False
+    """Whether the version before had gone on itself, and had committed nothing since."""
 
 
 def judge_switch(
@@ -110,6 +112,12 @@ def judge_switch(
     if (again := _again(history, sides.since, committed)) is not None:
         why = f"it processed batch {again} again, which had been committed: it did not go on from what was there"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if (first := first_told_of(history, last_incarnation(history))) is not None:
+        why = (
+            f"what it did before batch {first} is not on record, so that whether it processed again what had been "
+            "committed is not known: let its code keep spark.sql.streaming.numRecentProgressUpdates as it is"
+        )
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if not _processed(history, sides.since, committed):
         why = "no batch with input that came since the change is on record: that it goes on shows nothing"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
@@ -123,7 +131,7 @@ def judge_switch(
     if found.outcome is UpgradeOutcome.CONTINUES and sides.state_left and sides.basis is Basis.SINCE:
         # Whoever has lost all of it has made just that.
         found = replace(found, outcome=UpgradeOutcome.UNKNOWN, why=_NONE_TAKEN_OVER)
-    return replace(found, committed=committed, notes=notes)
+    return replace(found, committed=committed, notes=notes, own=_is_own(history, sides.since, committed))
 
 
 def committed_before(history: History, since: int) -> int:
@@ -185,6 +193,16 @@ def _again(history: History, since: int, committed: int) -> int | None:
     return min((batch for batch in done if batch <= committed), default=None)
 
 
+def first_told_of(history: History, incarnation: int) -> int | None:
+    """The first batch of which Spark has told, of this attempt, where the one with which that went on is another; None:
+    nothing is missing, or it has told of none."""
+    began = [one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == incarnation]
+    found = -1 if not began or began[-1].restored is None else began[-1].restored[1]
+    done = (one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation == incarnation)
+    first = min(done, default=0)
+    return first if first > found + 1 else None
+
+
 def _processed(history: History, since: int, committed: int) -> bool:
     """Whether the version that went on has taken anything of the input that was left: by what Spark has said of its
     batches, or, as long as that is said of none, by what the sink was given."""
@@ -204,8 +222,8 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
         yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
     if committed < 0:
         yield "nothing was committed by then: it began with the first batch"
-    elif (found := _found_by_the_last(history, sides.since)) == committed:
-        yield f"the version before it had committed nothing since it had gone on from batch {found} itself"
+    elif _is_own(history, sides.since, committed):
+        yield f"the version before it had committed nothing since it had gone on from batch {committed} itself"
     if (twice := _given_otherwise_before(history, sides)) is not None:
         yield (
             f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
@@ -218,6 +236,11 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
     old = _untouched(history, sides)
     if old:
         yield f"{old:,} rows of its table are of before the change: no later input touched them"
+
+
+def _is_own(history: History, since: int, committed: int) -> bool:
+    """Whether the version before had gone on itself, from as many batches as are committed now."""
+    return 0 <= committed == _found_by_the_last(history, since)
 
 
 def _found_by_the_last(history: History, since: int) -> int:

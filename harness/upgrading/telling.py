@@ -134,6 +134,15 @@ def tried_of(record: UpgradeRecord) -> Iterator[str]:
         yield f"{back}{counted(count, 'crash state')} tried, of {counted(record.points[way], 'crash point')}"
 
 
+_NOT_ON_STATE: Final = {
+    Way.UPGRADE: "it continues only where nothing had been committed: no state of the old version was taken over",
+    Way.ROLLBACK: (
+        "back, it continues only where the new version had committed nothing: no state of the new version's was taken "
+        "over"
+    ),
+}
+
+
 def caveats(record: UpgradeRecord) -> Iterator[str]:
     """What would fool whoever reads no more than the outcomes."""
     continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]
@@ -149,8 +158,9 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
             "OLD's read is another than NEW's: what each version has made is read by its own, and who goes on reading "
             "as before is not looked at"
         )
-    if continued and not record.on_state:
-        yield "it continues only where nothing had been committed: no state of the old version was taken over"
+    for way in record.ways_not_on_state:
+        if any(one.way is way for one in continued):
+            yield _NOT_ON_STATE[way]
     for said in dict.fromkeys(said for one in continued for said in one.kept):
         yield f"Spark keeps a setting: {said}; what that would change was not exercised"
     kept = sum(1 for one in continued if any("of before the change" in note for note in one.notes))

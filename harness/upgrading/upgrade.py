@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ from ..certifying.request import CampaignRequest
 from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StreamproofError
 from ..core.events import Event
 from ..core.guarantees import recovers
 from ..core.wording import counted
@@ -58,13 +58,14 @@ from ..install.machine import find_java
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import REFERENCES, SINK
 from ..recording.claims_and_faults import SavedClaim
+from ..recording.folder import make_folder
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
-from .alone import why_outside, why_unjudgeable
+from .alone import why_outside, why_read_again, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
@@ -165,10 +166,7 @@ class _Upgrade:
     """Why nothing can be judged."""
 
     def run(self) -> UpgradeRecord:
-        try:
-            (self.folder / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageFailed(f"cannot make {self.folder}: {error.strerror or error}") from error
+        make_folder(self.folder / "runs")
         work = (self.folder / "work").resolve()
         with ExitStack() as stack:
             old, new, worker = self._open(stack, work)
@@ -321,7 +319,8 @@ class _Upgrade:
                 self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
-        groups = sorted(by_worth(states.groups(waiting), _SINK, self.request.seed), key=_begins_anew)[::-1]
+        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)
+        groups = sorted(groups, key=partial(_shows_least, found=_found_by(states.attempt)))[::-1]
         version.moves_into(worker)
         tried: list[_Tried] = []
         everything = len(groups)
@@ -365,7 +364,8 @@ class _Upgrade:
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
-        that it is refused there: a copy that it makes elsewhere, say. It is watched for that once."""
+        that it is refused there: a copy that it makes elsewhere, say. Or of what another query makes in its place. It
+        is watched for that once."""
         try:
             worker.store.restore(crashed.state)
             attempt = worker.live(DRIVER, SINK, crashed.next_incarnation, watched=True)
@@ -373,7 +373,7 @@ class _Upgrade:
             self.not_looked_at.append(f"What the {_which(way)} version does outside where it goes on: {error}.")
             return ""
         who = f"where it goes on from what the other has left, the {_which(way)} version"
-        return why_outside(who, version.query, attempt)
+        return why_outside(who, version.query, attempt) or why_read_again(who, attempt, len(self.batches))
 
     def _say_state_is_left(self, crashed: Crashed) -> None:
         if self.request.basis is Basis.SINCE and _has_state(crashed):
@@ -686,9 +686,15 @@ def _has_state(crashed: Crashed) -> bool:
     return any(_STATE.search(one.path) for one in crashed.state.files)
 
 
-def _begins_anew(group: Group) -> bool:
-    """Whether nothing was committed by then, or not for sure: such a state shows least."""
-    return all(one.crash.batch < 1 for one in group)
+def _shows_least(group: Group, found: int) -> bool:
+    """Whether the version that left this had committed nothing by then, or not for sure: all there is, others have
+    left, up to the batch that it had `found` committed."""
+    return all(one.crash.batch <= found + 1 for one in group)
+
+
+def _found_by(attempt: Attempt) -> int:
+    """The last batch that was committed when it began; -1: none."""
+    return committed_before(History(attempt.records, ()), attempt.incarnation)
 
 
 def _which(way: Way) -> str:

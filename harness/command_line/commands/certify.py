@@ -18,7 +18,7 @@ from ...core.errors import ExitStatus, NothingLeft, UserMistake
 from ..completion import complete_claim, complete_cluster, complete_subject
 from ..ending import INTERRUPTED, Terminated, complain_of
 from ..leftovers import reap_silently
-from ..options import SEED, Json
+from ..options import SEED, Json, not_empty
 from ..output import complain, print_json, show
 from ..registered import registered
 from ..watching.watch import Watch, Watched
@@ -97,17 +97,23 @@ def certify_command(
         str, typer.Option(help="Columns of its input, where the events' values are JSON: 'user STRING, clicks INT'.")
     ] = "",
     spark: Annotated[
-        str,
-        typer.Option(help="The version of Spark that it runs on, as `streamproof spark list` shows them: 4.1.3."),
-    ] = "",
+        str | None,
+        typer.Option(
+            help="The version of Spark that it runs on, as `streamproof spark list` shows them: 4.1.3.",
+            callback=not_empty,
+            show_default=False,
+        ),
+    ] = None,
     python: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="PATH",
             help="An interpreter of yours, as .venv/bin/python: it runs on the pyspark that is installed there, beside "
             "whatever else is.",
+            callback=not_empty,
+            show_default=False,
         ),
-    ] = "",
+    ] = None,
     workload: Annotated[
         str | None,
         typer.Option(
@@ -165,7 +171,7 @@ def certify_command(
 
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter("--minutes needs a positive number")
-    if spark and python:
+    if None not in (spark, python):
         raise typer.BadParameter("--spark and --python both say which Spark it runs on: give one of them")
     if continued is not None:
         _refuse_beside_continue(context)
@@ -177,7 +183,7 @@ def certify_command(
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
     budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
     subject = load_subject(name, registry, QueryShape(mode, tuple(keys or ()), schema))
-    subject = on_spark(subject, os.path.abspath(python) if python else spark)
+    subject = on_spark(subject, os.path.abspath(python) if python else spark or "")
     claimed = claims_named(claims, registry.oracles) if claims else subject.claims
     if not claimed:
         raise UserMistake(f"{name} claims nothing: say what it promises, as in --claim exactly-once")

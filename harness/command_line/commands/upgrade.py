@@ -16,7 +16,7 @@ from ...core.errors import ExitStatus, InvalidScenario, UnknownName
 from ...core.library import listed_by
 from ..completion import complete_basis, complete_claim, complete_upgrade
 from ..leftovers import reap_silently
-from ..options import SEED, Json
+from ..options import SEED, Json, not_empty
 from ..output import print_json, show
 from ..registered import registered
 
@@ -63,9 +63,16 @@ def upgrade_command(
         typer.Option("--and-back", help="Then let OLD go on from the states that NEW leaves, which went on from OLD."),
     ] = False,
     from_spark: Annotated[
-        str, typer.Option(help="The Spark that OLD runs on: a version, or the path of an interpreter.")
-    ] = "",
-    to_spark: Annotated[str, typer.Option(help="The Spark that NEW runs on.")] = "",
+        str | None,
+        typer.Option(
+            help="The Spark that OLD runs on: a version, or the path of an interpreter.",
+            callback=not_empty,
+            show_default=False,
+        ),
+    ] = None,
+    to_spark: Annotated[
+        str | None, typer.Option(help="The Spark that NEW runs on.", callback=not_empty, show_default=False)
+    ] = None,
     from_settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -213,7 +220,7 @@ def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
 UPGRADES = listed_by("upgrades")
 
 
-def _as_asked(side: UpgradeSide, spark: str, settings: Sequence[str] | None) -> UpgradeSide:
+def _as_asked(side: UpgradeSide, spark: str | None, settings: Sequence[str] | None) -> UpgradeSide:
     """On that Spark, with those settings. Raises BadParameter, and what a Query does."""
     given = dict(_setting(one) for one in settings or ())
     query = replace(side.query, settings={**side.query.settings, **given})

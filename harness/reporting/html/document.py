@@ -17,9 +17,8 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...core.errors import StorageFailed
 from ...core.wording import amount_said
-from ...recording.folder import write_whole
+from ...recording.folder import refused_place, write_whole
 from .shapes_drawn import arrow_path, sign_path
 
 _UNSEEN: Final = re.compile(
@@ -109,9 +108,10 @@ def shell_word(path: object) -> str:
 
 
 def write_page(file: Path, text: str) -> None:
-    """In one step, so that no half of a page is left. Raises StorageFailed."""
+    """In one step, so that no half of a page is left. Raises UnusablePlace and StorageFailed."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, text.encode())
     except OSError as error:
-        raise StorageFailed(f"cannot write {file}: {error.strerror}; name another file with --output") from error
+        said = f"cannot write {file}: {error.strerror or error}"
+        raise refused_place(error, said, "name another file with --output") from error

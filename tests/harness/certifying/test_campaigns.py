@@ -52,10 +52,10 @@ from streamproof.harness.core.errors import (
     OwnFailure,
     ProcessDied,
     RunFolderInUse,
-    StorageFailed,
     StreamproofError,
     UnknownName,
     Unsupported,
+    UnusablePlace,
 )
 from streamproof.harness.core.guarantees import (
     EXACTLY_ONCE,
@@ -1124,7 +1124,7 @@ def test_a_folder_that_holds_something_is_left_alone(
 
 def test_a_folder_that_cannot_be_made_is_no_failure_of_ours(certify: Callable[..., Certified], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageFailed, match="Not a directory"):
+    with pytest.raises(UnusablePlace, match="Not a directory; name another folder"):
         certify(toy(Does.BY_ID), folder=tmp_path / "file" / "certificate")
 
 

@@ -661,12 +661,22 @@ def test_a_full_disk_ends_in_4_and_leaves_no_half_that_looks_whole(size: int) ->
     assert not Path("full/verdicts.json").exists()
 
 
-def test_a_folder_that_cannot_be_made_ends_in_4(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "word-count.gap", "--cluster", "simulated", "--folder"),
+        ("explore", "word-count.gap", "--seconds", "1", "--corpus"),
+    ],
+    ids=["run", "corpus"],
+)
+def test_a_folder_that_cannot_be_where_it_is_to_be_is_the_users_mistake(
+    command: tuple[str, ...], ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     Path("file").write_text("")
-    answer = ask("run", "word-count.gap", "--cluster", "simulated", "--folder", "file/run")
-    assert (answer.status, answer.out) == (4, "")
-    assert "cannot make the run folder" in answer.err
+    answer = ask(*command, "file/run")
+    assert (answer.status, answer.out) == (3, "")
+    assert "file/run: Not a directory; name another folder" in answer.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -230,6 +230,8 @@ def test_the_spark_is_that_of_an_interpreter_also_for_who_goes_on_elsewhere(
         ("holds", ["--claim", "exactly-once", "--cluster", "dockr"], ["no cluster 'dockr'"]),
         ("holds", ["--claim", "exactly-once", "--spark", "4.1"], ["spark='4.1' is neither a version, as 4.1.3"]),
         ("holds", ["--claim", "exactly-once", "--spark", "4.1.3", "--python", "p"], ["give one of them"]),
+        ("holds", ["--claim", "exactly-once", "--spark", ""], ["'--spark': it is empty"]),
+        ("holds", ["--claim", "exactly-once", "--python", ""], ["'--python': it is empty"]),
         ("holds", ["--claim", "exactly-once", "--cluster", "simulated"], ["no Spark in the simulator"]),
         ("holds", ["--claim", "exactly-once", "--mode", "upsert"], ["mode='upsert'", "append, update, complete"]),
         ("holds", ["--claim", "exactly-once", "--mode", "update"], ["key columns"]),

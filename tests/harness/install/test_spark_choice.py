@@ -133,6 +133,31 @@ def test_an_interpreter_of_another_python_is_refused(tmp_path: Path) -> None:
         chosen_spark(str(python))
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("echo a; echo 'no such option' >&2; exit 36", "it ended with status 36, and said 'no such option'"),
+        ("kill -9 $$", "signal 9 ended it, and said nothing"),
+        ("echo hello", "it ended with status 0, and said 'hello'"),
+        ("echo 5", "it ended with status 0, and said '5'"),
+        ("exit 0", "it ended with status 0, and said nothing"),
+    ],
+)
+def test_what_answers_as_no_python_does_is_refused_by_its_own_words(code: str, said: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{code}\n")
+    python.chmod(0o755)
+    with pytest.raises(MissingTool) as caught:
+        chosen_spark(str(python))
+    assert str(caught.value) == f"{python} cannot be asked for its pyspark: {said}; name an interpreter of Python"
+
+
+@pytest.mark.parametrize("wanted", ["2.4.8", "9.9.9"])
+def test_nobody_is_told_to_add_a_spark_that_is_refused_then(wanted: str) -> None:
+    with pytest.raises(Unsupported, match=rf"Spark '{wanted}' are not known, only those of Spark 3\.3"):
+        chosen_spark(wanted)
+
+
 def test_what_is_no_interpreter_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingTool, match="cannot be asked"):
         chosen_spark(str(tmp_path / "python"))

@@ -193,7 +193,7 @@ def test_a_damaged_record_is_refused(ask: Ask, lost: Path, tmp_path: Path) -> No
 def test_where_nothing_can_be_written_that_is_said(ask: Ask, lost: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     answer = ask("report", lost, "--output", tmp_path / "file" / "page.html")
-    assert answer.status == 4
+    assert answer.status == 3
     assert "name another file with --output" in answer.err
 
 

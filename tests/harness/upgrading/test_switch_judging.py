@@ -390,6 +390,20 @@ def test_one_that_has_taken_nothing_of_the_input_since_the_change_shows_nothing_
     ] * 3
 
 
+def test_one_whose_first_batches_spark_does_not_tell_of_may_have_processed_all_of_it_again() -> None:
+    """As code that has Spark remember one batch, and a checkpoint of its own."""
+    rows = {"x": 1, "y": 1}
+    hidden, told = (judged({}, {}, before=READ, after=READ, read=rows, done=done) for done in ((3,), (1, 2, 3)))
+    later = judged({}, {}, before=READ, after=READ, read=rows, done=(2, 3), committed=1, failed=(2,), attempts=2)
+
+    assert (hidden.outcome, told.outcome, later.outcome) == (
+        UpgradeOutcome.UNKNOWN,
+        UpgradeOutcome.CONTINUES,
+        UpgradeOutcome.CONTINUES,
+    )
+    assert hidden.why.startswith("what it did before batch 3 is not on record")
+
+
 def test_a_batch_that_was_under_way_and_is_given_with_other_rows_is_said() -> None:
     alone: Given = {0: {"x": 1}, 1: {"y": 1}, 2: {"z": 1}}
     left = {0: {"x": 1}, 1: {"y": 1, "z": 1}}
@@ -412,6 +426,7 @@ def test_that_the_version_before_had_done_nothing_since_it_went_on_itself_is_sai
 
     assert "had committed nothing since it had gone on from batch 0 itself" in nothing.notes[0]
     assert something.notes == ()
+    assert (nothing.own, something.own) == (True, False)
 
 
 def test_what_a_consumer_reads_is_compared_row_by_row() -> None:

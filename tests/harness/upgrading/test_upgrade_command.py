@@ -30,6 +30,8 @@ MODULE = "streamproof.scenarios.upgrades"
         (["nothing-changed", "--reference", "none"], "--reference is one of: all, since"),
         (["nothing-changed", "--to-set", "shuffle=3"], "'shuffle=3' is no setting of Spark's"),
         (["nothing-changed", "--to-spark", "newest"], "is neither a version"),
+        (["nothing-changed", "--to-spark", ""], "'--to-spark': it is empty"),
+        (["nothing-changed", "--from-spark", ""], "'--from-spark': it is empty"),
         (["nothing-changed", "--minutes", "0"], "--minutes needs a positive number"),
         (["nothing-changed", "--claim", "no-such-claim"], "there is no guarantee 'no-such-claim'"),
         (["sink-moved", "--reference", "since"], "compare with --reference all"),

@@ -190,6 +190,18 @@ def test_that_nobody_is_blamed_is_told() -> None:
     )
 
 
+def test_one_that_goes_back_to_no_more_than_it_has_left_itself_takes_nothing_over() -> None:
+    back, own = (
+        Switched(Way.ROLLBACK, (crash_at(),), "runs/rollback-0002", 3, CONTINUES, committed=1, own=own)
+        for own in (False, True)
+    )
+    found, alone = record(switched(CONTINUES), back, own), record(switched(CONTINUES), own)
+
+    assert (found.exit_status, alone.exit_status) == (ExitStatus.HOLDS, ExitStatus.UNKNOWN)
+    said = "back, it continues only where the new version had committed nothing"
+    assert [any(one.startswith(said) for one in caveats(some)) for some in (found, alone)] == [False, True]
+
+
 def test_what_was_not_tried_leaves_it_unknown() -> None:
     assert record(switched(CONTINUES), not_tried=("a point: no time was left",)).exit_status is ExitStatus.UNKNOWN
 

@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from certified import crash_at
-from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.contracts.query import SOURCE, Query, RunFolders, Store
 from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.errors import (
     DeadlinePassed,
     ExitStatus,
@@ -34,7 +35,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
-from streamproof.harness.recording.records import Delivered, Ended, Kept, Stamped
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Stamped, Started
 from streamproof.harness.upgrading import upgrade as upgrading
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
@@ -241,9 +242,11 @@ def go_on(
     *,
     effects: Sequence[OutsideEffect] = (),
     comes_to: Switched | None = None,
+    found: int | None = None,
 ) -> list[Any]:
     """From a state of each of these batches, as long as the machine bears it; each shows by its batch, and one with an
-    input that ended early with a negative one. The version has these effects where it goes on."""
+    input that ended early with a negative one. The version has these effects where it goes on. The one before began
+    where these batches were `found`."""
     comes_to = WRONG if comes_to is None else comes_to
     file = SimpleNamespace(path="/worker-0/checkpoint/state/0/0/1.delta")
     passed = [SimpleNamespace(state=SimpleNamespace(files=(file,)), batch=batch) for batch in batches]
@@ -264,7 +267,11 @@ def go_on(
             msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early)
         )[0],
     )
-    states = SimpleNamespace(groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed)
+    before = Attempt(DRIVER, 1)
+    before.records = [Stamped(0, Started(DRIVER, 1, None if found is None else (0, found), 0))]
+    states = SimpleNamespace(
+        groups=lambda waiting: [[one] for one in waiting], passed=lambda one: one.passed, attempt=before
+    )
 
     def live(actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
         attempt = Attempt(actor, incarnation)
@@ -274,7 +281,7 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
-    found = at_work._go_on(
+    went_on = at_work._go_on(
         worker,
         Way.UPGRADE,
         BEFORE,
@@ -282,11 +289,18 @@ def go_on(
         None,
         lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=here.state),
     )
-    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in found]
+    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in went_on]
 
 
 def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [0, 2, 1], alive=3) == [2, 1, 0]
+
+
+def test_states_since_whose_beginning_nothing_was_committed_are_tried_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a version that has gone on from batch 0 itself, on the way back."""
+    assert go_on(monkeypatch, upgrade_at_work(monkeypatch, tmp_path, {}), [1, 2, 1], alive=3, found=0) == [2, 1, 1]
 
 
 def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -466,3 +480,43 @@ def test_the_input_is_drawn_once_and_once_more_to_see_that_it_is_the_same(
         upgrading.upgrade(request, folder=tmp_path / "upgrade")
 
     assert drawn == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("planned", "told", "said"),
+    [
+        ((2, 3), {3: 6, 4: 6, 5: 0}, ""),
+        (
+            (0, 1, 2, 2, 3),
+            {3: 6, 4: 6, 5: 0},
+            "reads batch 0 of the input again, and the query that it hands over begins",
+        ),
+        # Of the query itself each state says so.
+        ((0, 1, 2, 3), {0: 6, 1: 6, 2: 6, 3: 6}, ""),
+        # So it does where Spark does not tell of all batches.
+        ((2, 3), {4: 6}, ""),
+        ((0, 1, 2, 3), {}, ""),
+        # Of a batch that its sink does not read, Spark counts no row.
+        ((2, 3), {3: 0, 4: 6}, ""),
+    ],
+    ids=["goes on", "another query begins anew", "begins anew itself", "tells of some", "fails", "passes over one"],
+)
+def test_what_a_second_query_reads_again_is_not_what_goes_on(
+    planned: Sequence[int], told: Mapping[int, int], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    attempt = Attempt(DRIVER, 2)
+    # The batch of number 2 had no input.
+    attempt.records = [Stamped(0, Started(DRIVER, 2, (1, 2), row_number(3, 0)))]
+    attempt.records += [Stamped(1, BatchDone(DRIVER, 2, batch, rows, 0, 0, 10)) for batch, rows in told.items()]
+    addresses = [Address(DRIVER, 2, Point.SOURCE_PARTITIONS, str(batch), Side.BEFORE) for batch in planned]
+    attempt.passed = [Passed(address, 0, 0, None) for address in addresses]
+    worker: Any = SimpleNamespace(
+        store=SimpleNamespace(restore=lambda state: None), live=lambda *arguments, watched: attempt
+    )
+    crashed: Any = SimpleNamespace(state=None, next_incarnation=2)
+
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    at_work.batches = [[]] * 4
+    why = at_work._why_outside_there(worker, Way.UPGRADE, BEFORE, crashed)
+    assert why.startswith("where it goes on from what the other has left, the new version") if said else not why
+    assert said in why

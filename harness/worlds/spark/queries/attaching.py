@@ -59,6 +59,9 @@ def attached_session(warehouse: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    # Of a function of Python's that the JVM needs no more, whose ever it was, it tells whoever has attached last, by a
+    # number: nobody else may have a function of that number, as what `foreachBatch` calls.
+    gateway.gateway_property.pool.next_id = time.time_ns() // 1_000
     jvm = gateway.jvm
     context = jvm.org.apache.spark.SparkContext.getOrCreate()
     _call_anew(context)
