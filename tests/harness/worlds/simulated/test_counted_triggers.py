@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.guarantees import amnesia_recovery
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.topology import Edge, Stage, Topology
+from streamproof.harness.exploration.simulating import simulate
 from streamproof.harness.recording.history import FaultStruck
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -44,7 +45,8 @@ def silent() -> Topology:
     ids=lambda subject: subject.kind,
 )
 def test_who_waits_for_a_checkpoint_is_struck_when_it_has_taken_them(subject: SchemeSubject) -> None:
-    history = history_of(Scenario(subject, numbered(events=40), claims=[]), [crash("count-0").after(events(20))])
+    faults = [crash("count-0").after(events(20))]
+    history = simulate(Scenario(subject, numbered(events=40), faults, claims=[amnesia_recovery()])).history
     assert [type(entry) for entry in history.timeline].count(FaultStruck) == 1
 
 
