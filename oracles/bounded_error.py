@@ -105,10 +105,15 @@ ORACLE = Oracle(
         Anomaly.STALL,
     ),
     parameters=(
-        Parameter("theta", (float,), "how far all failures together may move a state", required=True),
-        Parameter("l", (float,), "how many inputs they may take from each operator", required=True),
-        Parameter("gamma", (float,), "how many outputs of each operator they may take", required=True),
-        Parameter("window", (Duration,), "event time after which a failure counts no more; the whole run if not said"),
+        Parameter("theta", (float,), "how far all failures together may move a state", required=True, least=0),
+        Parameter("l", (float,), "how many inputs they may take from each operator", required=True, least=0),
+        Parameter("gamma", (float,), "how many outputs of each operator they may take", required=True, least=0),
+        Parameter(
+            "window",
+            (Duration,),
+            "event time after which a failure counts no more; the whole run if not said",
+            least=Duration(1_000),
+        ),
     ),
     executes=True,
 )

@@ -131,6 +131,20 @@ QUERY_POINTS: Final = (
         Point.RENAME,
     }
 )
+_INPUTS: Final = frozenset(
+    {
+        Point.STARTED,
+        Point.REROUTED,
+        Point.LOST,
+        Point.PROMOTED,
+        Point.RECEIVED,
+        Point.STOPPED,
+        Point.CHECKPOINT_TOLD,
+        Point.TIMER,
+    }
+)
+"""All that a slice of a scheme is given, and takes events by."""
+_ONLY: Final = {point: frozenset({point}) for point in Point}
 COMMITS_OF_TASKS: Final = frozenset({Point.STATE_COMMIT, Point.TASK_COMMIT, Point.WRITER_COMMIT})
 """Where a task leaves something to others. After the batch, their keys have its partition, which is the same in each
 batch."""
@@ -255,7 +269,8 @@ class Moment:
     recovering: bool = False
     """Only incarnations that replace an earlier one."""
     taken: int = 0
-    """Only once the actor's incarnation has taken this many events."""
+    """Only once the actor's incarnation has taken this many events. Of a message that is left open, it is whatever
+    input lets it take them: one that waited for a checkpoint goes on when it hears of that, and of no message."""
 
     @classmethod
     def exactly(cls, address: Address) -> Moment:
@@ -265,9 +280,14 @@ class Moment:
         """The same moment of `actor`, unless it already names one."""
         return self if self.actor is not None else replace(self, actor=actor)
 
+    @property
+    def points(self) -> frozenset[Point]:
+        """The points at which it can come."""
+        return _INPUTS if self.taken and self.key is None and self.point is Point.RECEIVED else _ONLY[self.point]
+
     def matches(self, address: Address, taken: int) -> bool:
         return (
-            self.point is address.point
+            address.point in self.points
             and self.side is address.side
             and (self.actor is None or self.actor == address.name)
             and (self.key is None or address.key == self.key or address.key.startswith(f"{self.key}/"))

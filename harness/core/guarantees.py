@@ -4,12 +4,11 @@ says its oracle."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import TypeVar
 
 from .errors import InvalidScenario
 from .promises import Promise
-from .quantities import Duration, Events
+from .quantities import Duration, Events, is_finite
 
 AT_LEAST_ONCE = "at-least-once"
 AT_MOST_ONCE = "at-most-once"
@@ -87,6 +86,8 @@ class Guarantee:
         """An amount that every claim states, since its parameter is required. Raises InvalidScenario for one that does
         not."""
         amount = self.stated.get(name)
+        if kind is float and isinstance(amount, int) and not isinstance(amount, bool):
+            amount = float(amount)
         if not isinstance(amount, kind):
             raise InvalidScenario(f"the claim {self.name} needs {name}, of the kind {kind.__name__}; it has {amount!r}")
         return amount
@@ -160,7 +161,7 @@ def bounded_error(
     items move it, and lose no more outputs than `gamma`, beside what `l` items would have made; with a `window` of
     event time, those in each of them. Nothing counts twice. Raises InvalidScenario for what is no bound."""
     for name, amount in (("theta", theta), ("l", l), ("gamma", gamma)):
-        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < inf:
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not is_finite(amount) or amount < 0:
             raise InvalidScenario(f"bounded_error({name}={amount!r}) needs a number, 0 or more")
     if window is not None and (not isinstance(window, Duration) or window.micros < 1_000):
         raise InvalidScenario(f"bounded_error(window={window!r}) needs an amount of event time, as in ms(50)")

@@ -9,7 +9,7 @@ from typing import Final
 
 from .errors import InvalidScenario
 from .guarantees import WITHIN, Amount, Guarantee
-from .quantities import Duration, Events
+from .quantities import Duration, Events, is_finite, seconds
 
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WRITTEN: Final[dict[type, str]] = {Duration: "10s", Events: "500events", int: "3", float: "0.5", str: "name"}
@@ -31,6 +31,8 @@ class Parameter:
     """What it can be; each has its unit, but for plain numbers."""
     meaning: str
     required: bool = False
+    least: Duration | Events | float | None = None
+    """What it is at least, where it is of that kind; None: whatever there is of the kind."""
 
     @property
     def called(self) -> str:
@@ -58,6 +60,18 @@ class Parameter:
         good = isinstance(amount, self.kinds) and not isinstance(amount, bool)
         if not good and not (number and float in self.kinds):
             raise InvalidScenario(f"the claim {who} has {self.name}={amount!r}; that is to be {self.called}")
+        if isinstance(amount, int | float) and not is_finite(amount):
+            # Nothing is more than infinity, and nothing compares with what is no number.
+            raise InvalidScenario(f"the claim {who} has {self.name}={amount!r}; that is to be a number that is finite")
+        if self._is_less(amount):
+            raise InvalidScenario(f"the claim {who} has {self.name}={amount!r}; that is to be {self.least} or more")
+
+    def _is_less(self, amount: object) -> bool:
+        match amount, self.least:
+            case (Duration(), Duration()) | (Events(), Events()) | (int() | float(), int() | float()):
+                return bool(amount < self.least)  # type: ignore[operator]
+            case _:
+                return False
 
     def parse(self, who: str, text: str) -> Amount:
         """Raises InvalidScenario for what is none."""
@@ -79,7 +93,7 @@ def _amount(kind: type, number: str, unit: str) -> Amount | None:
     if kind is str:
         return None
     if kind is Duration:
-        return Duration(round(float(number) * _SECONDS[unit] * 1e6)) if unit in _SECONDS else None
+        return seconds(float(number) * _SECONDS[unit]) if unit in _SECONDS else None
     if kind is float:
         return None if unit else float(number)
     if not number.isdecimal():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from .errors import InvalidScenario
 from .wording import counted
+
+_MOST = 1e9
+"""Of seconds or of milliseconds."""
 
 
 @dataclass(frozen=True, order=True)
@@ -60,6 +64,11 @@ def seconds(amount: float) -> Duration:
 
 
 def _amount(unit: str, amount: float) -> float:
-    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e9:
-        raise InvalidScenario(f"{unit}({amount!r}) needs a number that is not negative")
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < _MOST:
+        raise InvalidScenario(f"{unit}({amount!r}) needs a number that is not negative, and less than {_MOST:,.0f}")
     return amount
+
+
+def is_finite(amount: float) -> bool:
+    """Whether it is a number that can be reckoned with: not infinite, nor NaN, nor too large a whole one."""
+    return -sys.float_info.max <= amount <= sys.float_info.max

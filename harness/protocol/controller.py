@@ -39,11 +39,12 @@ class Controller:
 
     def watched(self, actor: str) -> frozenset[Point]:
         """The points of an actor at which an arrival could matter; a host need not announce the others."""
-        return frozenset(moment.point for _, _, moment in self._moments if moment.actor in (None, actor))
+        mine = (moment.points for _, _, moment in self._moments if moment.actor in (None, actor))
+        return frozenset().union(*mine)
 
     def watches(self, point: Point) -> bool:
         """Whether an arrival at this kind of point could matter, whoever arrives."""
-        return any(moment.point is point for _, _, moment in self._moments)
+        return any(point in moment.points for _, _, moment in self._moments)
 
     @property
     def armed(self) -> tuple[Moment, ...]:
@@ -58,7 +59,7 @@ class Controller:
         """A point was reached by an actor that has taken so many events."""
         point = address.point
         # Nearly always there is none.
-        struck = [one for one in self._moments if one[2].point is point and one[2].matches(address, taken)]
+        struck = [one for one in self._moments if point in one[2].points and one[2].matches(address, taken)]
         if not struck:
             return []
         self._moments = [entry for entry in self._moments if entry not in struck]

@@ -280,10 +280,35 @@ def test_the_window_of_a_bound_is_an_amount_of_time(window: object) -> None:
         bounded_error(1, 1, 1, window=window)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("theta", [-1, float("nan"), float("inf"), True, "much"])
+@pytest.mark.parametrize("theta", [-1, float("nan"), float("inf"), 10**400, True, "much"])
 def test_a_bound_is_a_number_that_is_not_negative(theta: float) -> None:
     with pytest.raises(InvalidScenario, match=r"bounded_error\(theta=.*\) needs a number, 0 or more"):
         bounded_error(theta, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("bounded-error:1e999,1,1", "theta=inf; that is to be a number that is finite"),
+        ("bounded-error:1,1,1,0s", "window=.*; that is to be 0.001 s or more"),
+        ("bounded-error:1,1,1,5us", "window=.*; that is to be 0.001 s or more"),
+        ("bounded-error:1,1,1,1e999s", r"seconds\(inf\) needs a number"),
+    ],
+)
+def test_what_is_written_that_bounds_nothing_is_refused(said: str, why: str) -> None:
+    with pytest.raises(InvalidScenario, match=why):
+        parse_claim(said, BOUNDED_ERROR, ORACLE.parameters)
+
+
+@pytest.mark.parametrize("theta", [float("nan"), float("inf"), 10**400, -1.0])
+def test_a_claim_that_is_made_of_the_oracle_has_the_same_bounds(theta: float) -> None:
+    with pytest.raises(InvalidScenario, match="the claim bounded-error has theta="):
+        ORACLE.claim(theta=theta, l=1.0, gamma=1.0)
+
+
+def test_a_whole_number_is_a_bound_too() -> None:
+    claim = ORACLE.claim(theta=40, l=2, gamma=3)
+    assert judged(amnesia(one_total()), claim).status is judged(amnesia(one_total()), bounded_error(40, 2, 3)).status
 
 
 def test_with_windows_each_may_cost_as_much() -> None:

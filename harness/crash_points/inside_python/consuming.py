@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from ...core.audit_hooks import heard_by
 from ...core.wire import Endpoint
 from .effects import LONGEST, OutsideEffect, is_the_systems, opened_for_writing
 from .names import is_drawn, module_of, shortened
@@ -43,13 +44,9 @@ class Consuming:
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """A hook of Python's cannot be taken away again."""
         self._thread = threading.get_ident()
-        sys.addaudithook(self._hear)
-        try:
+        with heard_by(self._hear):
             yield
-        finally:
-            self._thread = 0
 
     def read_by_spark(self, files: Iterable[str]) -> None:
         """Of its frame, the URIs of files that Spark's JVM reads."""

@@ -1,19 +1,20 @@
 """What code keeps in files, in processes and behind connections, where no crash of a simulated node takes it.
 
 Python tells of them (`sys.addaudithook`); what a library does in C without Python it does not, nor who asks whether a
-file is there. A hook cannot be taken away again: there is one a process, which passes nothing on while nobody listens.
+file is there.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Final
 
 import msgspec
+
+from ...core.audit_hooks import heard_by
 
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 _WRITES: Final = os.O_WRONLY | os.O_RDWR
@@ -126,27 +127,13 @@ _LISTENERS: Final[dict[str, Callable[[FileListener, tuple[Any, ...]], None]]] = 
     ),
 }
 
-_listening: list[FileListener] = []
-_hooked: list[Callable[..., None]] = []
-
-
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    for listener in _listening:
-        listener.hear(event, arguments)
-
 
 @contextmanager
 def listening() -> Iterator[FileListener]:
     """Hear what is done to files meanwhile."""
-    if not _hooked:
-        _hooked.append(_hear)
-        sys.addaudithook(_hear)
     listener = FileListener()
-    _listening.append(listener)
-    try:
+    with heard_by(listener.hear):
         yield listener
-    finally:
-        _listening.remove(listener)
 
 
 def _path(given: Any) -> str:
