@@ -35,6 +35,7 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "seed": explored.bench.seed,
         "events": explored.scenario.workload.events,
         "scaled": None if explored.own is None else list(scaled_down(explored.own, explored.scenario)),
+        "as_stated": None if explored.stated is None else str(explored.stated),
         "claims": [str(guarantee) for guarantee in explored.bench.claims],
         "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
         "schedules": findings.tried,

@@ -19,6 +19,7 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
 from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
+from .as_stated import AsStated, try_as_stated
 from .bench import Bench, Outcome, Trial, resized
 from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus, tried_again
 from .counterexample import Counterexample, counterexample, save
@@ -74,6 +75,9 @@ class Explored:
     """Whether this is how far it has come, and it has not ended."""
     kinds: tuple[str, ...] = ("crash",)
     """Of the faults that were to be drawn."""
+    stated: AsStated | None = None
+    """What the scenario's own faults came to at its own sizes; None where it has none, or the search was not in a small
+    world."""
 
     @property
     def power(self) -> SearchPower | str:
@@ -156,7 +160,8 @@ def explore(
     every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
     something new, which are tried again, for at most half of the budget's schedules, and varied, and to which is added.
     `errors`: so many schedules more, or a quarter of the seconds, seek the largest error where a claim bounds one, at
-    the scenario's own sizes. `show` is told of what is found while it goes on, and `say` of what comes after; `come_to`
+    the scenario's own sizes. In a small world, the scenario is also run once as it is stated: what that violates, the
+    search has found. `show` is told of what is found while it goes on, and `say` of what comes after; `come_to`
     is told of all of it, each time that there is more.
     """
     if output is not None and not output.parent.is_dir():
@@ -210,20 +215,32 @@ def explore(
         bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=shown
     )
     found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
+    stated = None
+    whole: list[Violation] = []
+    if own is not None and not findings.interrupted:
+        stated = _as_stated(own, bench, for_spark, findings)
+        if stated is not None and stated.bench is not None and stated.outcome is not None and stated.is_violated:
+            whole += _new_kinds(findings, [(stated.trial, stated.outcome)])
+            found += [(own, stated.bench, violation) for violation in whole]
     largest = None
     if errors and not findings.interrupted and measures(bench):
         sought, seeking = _at_own_sizes(named, bench, own, for_spark)
         largest = _largest(seeking, errors, kinds, budget, say)
         findings.interrupted = largest.interrupted
-        found += [(sought, seeking, violation) for violation in _new_kinds(findings, largest)]
+        found += [(sought, seeking, violation) for violation in _new_kinds(findings, largest.violations)]
     for of, at, violation in found:
-        say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
-        try:
-            steady = _steady(at, violation, findings) if for_spark else None
-            violation = steady or violation
-            shrunk = shrink(at, violation.trial, violation.kind, seeds=STEADY if steady else 1)
-        except KeyboardInterrupt:
-            shrunk = Shrunk(at, violation.trial, violation.kind, runs=0)
+        as_it_is = Shrunk(at, violation.trial, violation.kind, runs=0)
+        if violation in whole:
+            # It is the user's own, and with all of its input thousands of runs would take long.
+            shrunk = as_it_is
+        else:
+            say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
+            try:
+                steady = _steady(at, violation, findings) if for_spark else None
+                violation = steady or violation
+                shrunk = shrink(at, violation.trial, violation.kind, seeds=STEADY if steady else 1)
+            except KeyboardInterrupt:
+                shrunk = as_it_is
         content = counterexample(of, violation, shrunk, of.scenario)
         file = _file(output, len(kept))
         kept.append(KeptViolation(violation, shrunk, file, content, _not_saved(file, content)))
@@ -233,7 +250,18 @@ def explore(
     if corpus is not None:
         grown = grow_corpus(corpus, named.origin, bench.scenario, len(known), len(again), findings.corpus)
     return Explored(
-        named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual, kinds=kinds
+        named,
+        bench.scenario,
+        bench,
+        findings,
+        tuple(kept),
+        before,
+        exhaust,
+        grown,
+        largest,
+        usual,
+        kinds=kinds,
+        stated=stated,
     )
 
 
@@ -246,11 +274,19 @@ def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool
     return replace(own, scenario=fed), Bench(fed, bench.registry, seed=bench.seed, options=_world(for_spark, False))
 
 
-def _new_kinds(findings: SearchFindings, largest: LargestErrors) -> Iterator[Violation]:
-    """Count the violations that were met while the largest error was sought, and give the first of each kind that the
-    search had not."""
+def _as_stated(own: Named, bench: Bench, for_spark: bool, findings: SearchFindings) -> AsStated | None:
+    try:
+        return try_as_stated(own, bench, _world(for_spark, False))
+    except KeyboardInterrupt:
+        findings.interrupted = True
+        return None
+
+
+def _new_kinds(findings: SearchFindings, violations: Sequence[tuple[Trial, Outcome]]) -> Iterator[Violation]:
+    """Count violations that were met at the scenario's own sizes, and give the first of each kind that the search had
+    not."""
     known = {violation.kind for violation in findings.violations}
-    for trial, outcome in largest.violations:
+    for trial, outcome in violations:
         violation = _added(findings, trial, outcome)
         if violation is not None and violation.kind not in known:
             known.add(violation.kind)

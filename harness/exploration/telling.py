@@ -41,10 +41,10 @@ def view_of_search(explored: Explored) -> SearchView:
 
 def _found(kept: KeptViolation) -> FoundView:
     content = kept.content
-    faults, events = content.found.faults, content.found.events
+    before = f"{counted(content.found.faults, 'fault')} and {counted(content.found.events, 'event')}"
+    shrunk = f"shrunk from {before} to" if kept.shrunk.runs else f"not made smaller, with {before}:"
     return FoundView(
-        how=f"{content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
-        f"{counted(faults, 'fault')} and {counted(events, 'event')}",
+        how=f"{content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, {shrunk}",
         schedule=tuple((fault.what, fault.when) for fault in kept.shrunk.trial.schedule),
         evidence=content.evidence,
         input=counted(content.workload.events, "event"),
@@ -67,6 +67,10 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     findings, scenario = explored.findings, explored.scenario
     if explored.own is not None and (scaled := ", ".join(scaled_down(explored.own, scenario))):
         yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
+    if explored.stated is not None:
+        outcome = explored.stated.outcome
+        tone = Tone.OPEN if outcome is None or outcome.status is Status.UNKNOWN else Tone.PLAIN
+        yield Fact("as stated", str(explored.stated), Tone.BAD if explored.stated.is_violated else tone)
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     if explored.goes_on:

@@ -126,7 +126,7 @@ def search_screen(view: SearchView) -> Iterator[Text]:
 
 
 def _found(found: FoundView) -> Iterator[Text]:
-    yield Text.assemble(("VIOLATED", "bold red"), f"   {found.how} to")
+    yield Text.assemble(("VIOLATED", "bold red"), f"   {found.how}")
     yield Text()
     width = max(len(what) for what, _ in found.schedule)
     for number, (what, when) in enumerate(found.schedule, start=1):
