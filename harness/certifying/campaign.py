@@ -424,7 +424,7 @@ class _Campaign:
                 state.took(START, 1, state.spent)
                 self._take_up(in_recovery_workers, is_driver_alone)
                 self._restart(workers[0], profile, of_driver, references, kills)
-                self._kill_here(in_recovery_workers, kills, HERE_FIRST)
+                self._kill_here(in_recovery_workers, kills.here_first, HERE_FIRST)
                 in_tasks = self.request.query.copyable and after_effects_of_tasks(kills.of_nodes)
                 shares = SHARES_WITH_TASKS if in_tasks else SHARES
                 self._cover(covering, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
@@ -490,12 +490,10 @@ class _Campaign:
             with state.timed("kills"):
                 proving.try_here("restarts", restarts)
 
-    def _kill_here(self, proving: Proving, kills: Kills, share: float) -> None:
+    def _kill_here(self, proving: Proving, lines: Sequence[Planned], share: float) -> None:
         """In a recovery worker, where crash states do not stand for it."""
         state = self.state
-        tried = {line for trial in state.trials if trial.how is How.KILL for line in lines_of(trial)}
-        tried |= {one.planned for one in state.not_reached}
-        left = [line for line in state.unkilled(kills.in_recovery_workers) if line not in tried]
+        left = state.untried(lines)
         if left and not self._is_over():
             with state.timed("kills"):
                 proving.try_here("kills", left, share)
@@ -521,6 +519,11 @@ class _Campaign:
             proving = Proving(state, self.request, on_cluster(cluster), cluster.name, references, kills)
             unjudgeable = proving.compare()
             if not unjudgeable:
+                proving.prove_foremost()
+        if not unjudgeable:
+            self._kill_here(in_recovery_workers, kills.in_recovery_workers, HERE_FIRST)
+        if not (unjudgeable or self._is_over()):
+            with state.timed("kills"):
                 proving.prove()
         if not unjudgeable and not self._is_over():
             self._take_up(proving, lambda trial: not is_driver_alone(trial))
@@ -530,7 +533,7 @@ class _Campaign:
             share = max(0.0, LAST_SHARE - reserved)
             # Once it was begun, it bounds nothing unless it ends.
             until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
-            self._kill_here(in_recovery_workers, kills, share)
+            self._kill_here(in_recovery_workers, kills.in_recovery_workers, share)
             # What is left leaves claims open; then the sample; then that for which others stand.
             self._cover(covering, in_recovery_workers, (share, share), 0.0)
             with state.timed("kills"):

@@ -20,7 +20,7 @@ from ..running.failed_oracles import kept_of
 from .attempts import Attempt
 from .budget import Budget, CampaignProgress
 from .certificate import QueryCounterexample
-from .conclusion import NotReached, Planned, real, showing
+from .conclusion import NotReached, Planned, lines_of, real, showing
 from .folders import runs_so_far
 from .journal import Journal
 from .plan import Crash, CrashTrial, How
@@ -100,6 +100,12 @@ class CampaignState:
     def unkilled(self, lines: Sequence[Planned]) -> list[Planned]:
         """Those that no earlier part of the campaign has tried by a kill."""
         return [line for line in lines if self.earlier is None or not self.earlier.has_killed(line)]
+
+    def untried(self, lines: Sequence[Planned]) -> list[Planned]:
+        """Those that no part of the campaign has tried by a kill, or found that it cannot."""
+        tried = {line for trial in self.trials if trial.how is How.KILL for line in lines_of(trial)}
+        tried |= {one.planned for one in self.not_reached}
+        return [line for line in self.unkilled(lines) if line not in tried]
 
     def fix(self, draw: KillSample) -> None:
         """The random sample, before its first kill."""

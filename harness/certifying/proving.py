@@ -49,6 +49,13 @@ class Kills:
     def lines(self) -> tuple[Planned, ...]:
         return (*self.in_recovery_workers, *self.of_nodes, *self.splits)
 
+    @property
+    def here_first(self) -> list[Planned]:
+        """Of those in recovery workers, what is tried before a cluster comes up. Where tasks send messages, that is
+        messages alone: those of tasks show more than all the rest, and are next."""
+        by_tasks = any(one.crash.point is Point.MESSAGE for one in self.of_nodes)
+        return [one for one in self.in_recovery_workers if not by_tasks or one.crash.point is Point.MESSAGE]
+
 
 class Proving:
     """The part of a campaign that kills."""
@@ -111,9 +118,15 @@ class Proving:
 
         self._timed(repeat)
 
+    def prove_foremost(self) -> None:
+        """What shows soonest that a sink is wrong to which tasks send messages."""
+        if first := self._state.untried(foremost(self._kills.of_nodes, self._request.query)):
+            self._timed(lambda: self._try_all({"messages": first}, False))
+
     def prove(self) -> None:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
-        self._timed(lambda: self._try_all({"kills": self._kills.of_nodes, "split brains": self._kills.splits}, False))
+        left = self._state.untried(self._kills.of_nodes)
+        self._timed(lambda: self._try_all({"kills": left, "split brains": self._kills.splits}, False))
 
     def try_here(self, phase: str, planned: Sequence[Planned], share: float = 1.0) -> None:
         """In a recovery worker, until a violation is confirmed, these are done, or that share of the budget is

@@ -219,8 +219,10 @@ def explore(
     whole: list[Violation] = []
     if own is not None and not findings.interrupted:
         stated = _as_stated(own, bench, for_spark, findings)
-        if stated is not None and stated.bench is not None and stated.outcome is not None and stated.is_violated:
-            whole += _new_kinds(findings, [(stated.trial, stated.outcome)])
+        if stated is not None and stated.bench is not None and stated.outcome is not None:
+            # What the search has found by itself counts once.
+            new = stated.is_violated and stated.outcome.kind not in findings.kinds
+            whole += _new_kinds(findings, [(stated.trial, stated.outcome)] if new else [])
             found += [(own, stated.bench, violation) for violation in whole]
     largest = None
     if errors and not findings.interrupted and measures(bench):
