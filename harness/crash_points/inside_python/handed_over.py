@@ -22,6 +22,7 @@ from typing import Any, Final
 from .names import builtin_call_of, call_of, called_of, module_of, name_in, place_of
 from .pending import has_something_to_do
 from .standing_in import posing_as, tell_of
+from .trace_functions import set_tracer, tracer_of_new_threads
 from .whose import OURS
 
 SUBMITTED: Final = f"{OURS}.submitted"
@@ -260,8 +261,8 @@ def _tell_of_bare_threads() -> None:
     # What stands in for a function of another module has no names of this one.
     audit, get_tracer, trace, event, kind, posing = (
         sys.audit,
-        threading.gettrace,
-        sys.settrace,
+        tracer_of_new_threads,
+        set_tracer,
         STARTED,
         BareThread,
         posing_as,

@@ -14,6 +14,8 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 from zipimport import zipimporter
 
+from .trace_functions import set_profiler, set_tracer
+
 
 def leave_imports_alone(follows: Callable[[object], bool]) -> None:
     """From now on, in this process. `follows` says of a function for tracing or profiling whether it is ours: what a
@@ -29,15 +31,15 @@ def _unfollowed(work: Callable[..., Any], follows: Callable[[object], bool]) -> 
         tracer, profiler = sys.gettrace(), sys.getprofile()
         traced, profiled = follows(tracer), follows(profiler)
         if profiled:
-            sys.setprofile(None)
+            set_profiler(None)
         if traced:
-            sys.settrace(None)
+            set_tracer(None)
         try:
             return work(*arguments)
         finally:
             if traced:
-                sys.settrace(tracer)
+                set_tracer(tracer)
             if profiled:
-                sys.setprofile(profiler)
+                set_profiler(profiler)
 
     return done

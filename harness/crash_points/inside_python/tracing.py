@@ -26,6 +26,7 @@ from .imports import leave_imports_alone
 from .names import CALLS, builtin_call_of, call_of, first_line_of, function_of, is_quick, module_of, place_of
 from .pending import pending_coroutines, pending_functions
 from .syncing import Syncing
+from .trace_functions import follow_new_threads, set_profiler, set_tracer
 from .watching import TIMES, Watching
 from .whose import OURS
 
@@ -101,16 +102,16 @@ class Tracer:
         before = sys.gettrace(), threading.gettrace(), sys.getprofile()
         self._before = before[2]
         self._on = True
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
+        follow_new_threads(self._enter)
+        set_tracer(self._enter)
         try:
             yield
         finally:
             # Threads that have begun meanwhile are still told of.
             self._on = False
-            sys.settrace(before[0])
+            set_tracer(before[0])
             threading.settrace(before[1])
-            sys.setprofile(before[2])
+            set_profiler(before[2])
 
     def owns(self, frame: FrameType) -> bool:
         return isinstance(self._look(frame), _Function)
@@ -181,7 +182,7 @@ class Tracer:
         if not self._whole and known.name not in self._functions:
             return None
         if known.calls:
-            sys.setprofile(self._profile)
+            set_profiler(self._profile)
         return partial(self._follow, known)
 
     def _follow(self, function: _Function, frame: FrameType, event: str, argument: Any) -> Any:
@@ -197,7 +198,7 @@ class Tracer:
         if called is None:
             return None
         said = self._arrive(function, caller, called)
-        sys.setprofile(self._before)
+        set_profiler(self._before)
         frame.f_trace_lines = False
         handed = self._effects.handed(frame) if said and self._effects is not None else ()
         return partial(self._return, said, handed)
@@ -215,7 +216,7 @@ class Tracer:
                 self._effects.given_back(handed, place_of(frame.f_back))
             if said and frame.f_back is not None:
                 self._say(Side.AFTER, said, frame.f_back)
-            sys.setprofile(self._profile)
+            set_profiler(self._profile)
         return frame.f_trace
 
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -268,7 +269,7 @@ class Tracer:
         back = frame.f_back
         if back is not None and isinstance(self._known.get(id(back.f_code)), _Function):
             return
-        sys.setprofile(self._before)
+        set_profiler(self._before)
         if self._effects is not None:
             self._effects.leave()
         if not frame.f_code.co_flags & _GENERATORS:
