@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..core.errors import InvalidScenario, MissingTool, StorageFailed, Unsupported
-from ..crash_points.inside_spark.versions import supported
 from .machine import Spark, find_spark, spark_in
 from .python_versions import PACKAGES, python_versions
 from .spark_environments import ask_python, environment_with
@@ -54,7 +53,7 @@ def chosen_spark(wanted: str = "") -> Spark:
     """The Spark of that version, or of that interpreter; without either, of this interpreter.
 
     Raises InvalidScenario for what names neither, MissingTool where it cannot be had, with what brings it, and
-    Unsupported for a version of which nothing is known, and for an interpreter whose Python is another one than this.
+    Unsupported for an interpreter whose Python is another one than this.
     """
     check_spark_name(wanted)
     if not wanted:
@@ -63,8 +62,6 @@ def chosen_spark(wanted: str = "") -> Spark:
         return _spark_of(os.path.abspath(wanted))
     if python_versions().get("pyspark") == wanted:
         return find_spark()
-    # Nobody is told to add what would be refused then.
-    supported(wanted)
     return _spark_of(str(environment_with(wanted).python))
 
 

@@ -17,10 +17,11 @@ from ...core.carriers import FILE_LAYER, TOXIPROXY
 from ...core.errors import Unsupported, UserMistake
 from ...core.places import numbered_workers
 from ...crash_points.files.mounting import MountedFolder, check_mounts
+from ...crash_points.inside_spark.versions import supported
 from ...install.machine import Spark, find_java, find_toxiproxy
 from ...install.packages import with_jars
 from ...install.settings import profile_settings
-from ...install.spark_choice import check_packages, chosen_spark
+from ...install.spark_choice import NUMBER, check_packages, chosen_spark
 from ..spark.control.nodes import OTHER_NODES, Nodes
 from ..spark.queries.deployment import deploy_query
 from ..spark.queries.driver_incarnations import executors_needed
@@ -86,7 +87,11 @@ class EmbeddedCluster:
 
 def spark_of(scenario: Scenario) -> Spark:
     """The one that its subject runs on. Raises MissingTool, Unsupported."""
-    return chosen_spark(scenario.subject.spark if isinstance(scenario.subject, Query) else "")
+    wanted = scenario.subject.spark if isinstance(scenario.subject, Query) else ""
+    if NUMBER.fullmatch(wanted):
+        # Nobody is told to add what would be refused then.
+        supported(wanted)
+    return chosen_spark(wanted)
 
 
 def check_subject(scenario: Scenario, workers: int) -> None:

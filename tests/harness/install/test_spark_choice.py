@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from stand_in_interpreters import make_interpreter
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
 from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.install import spark_choice
@@ -22,8 +25,10 @@ from streamproof.harness.install.spark_choice import (
     chosen_version,
     link_package,
 )
+from streamproof.harness.worlds.embedded.cluster import spark_of
 from streamproof.harness.worlds.spark.control.run_messages import SparkRuns
 from streamproof.harness.worlds.spark.queries.what_runs import check_what_runs
+from streamproof.scenarios.workloads import words
 
 Interpreter = Callable[..., str]
 
@@ -155,7 +160,7 @@ def test_what_answers_as_no_python_does_is_refused_by_its_own_words(code: str, s
 @pytest.mark.parametrize("wanted", ["2.4.8", "9.9.9"])
 def test_nobody_is_told_to_add_a_spark_that_is_refused_then(wanted: str) -> None:
     with pytest.raises(Unsupported, match=rf"Spark '{wanted}' are not known, only those of Spark 3\.3"):
-        chosen_spark(wanted)
+        spark_of(Scenario(Query(as_it_comes, name="q", spark=wanted), words(events=3)))
 
 
 def test_what_is_no_interpreter_is_refused(tmp_path: Path) -> None:
