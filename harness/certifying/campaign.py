@@ -517,32 +517,33 @@ class _Campaign:
         with state.timed("kills"):
             cluster = stack.enter_context(self.cluster.kept_warm(work))
             proving = Proving(state, self.request, on_cluster(cluster), cluster.name, references, kills)
-            unjudgeable = proving.compare()
-            if not unjudgeable:
-                proving.prove_foremost()
-        if not unjudgeable:
-            self._kill_here(in_recovery_workers, kills.in_recovery_workers, HERE_FIRST)
-        if not (unjudgeable or self._is_over()):
-            with state.timed("kills"):
-                proving.prove()
-        if not unjudgeable and not self._is_over():
-            self._take_up(proving, lambda trial: not is_driver_alone(trial))
-            affording.draw()
-            sample = affording.sample()
-            reserved = SAFETY * affording.seconds_of(sample) / (60 * state.budget.minutes)
-            share = max(0.0, LAST_SHARE - reserved)
-            # Once it was begun, it bounds nothing unless it ends.
-            until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
-            self._kill_here(in_recovery_workers, kills.in_recovery_workers, share)
-            # What is left leaves claims open; then the sample; then that for which others stand.
-            self._cover(covering, in_recovery_workers, (share, share), 0.0)
-            with state.timed("kills"):
-                drawn_apart = by_where_it_dies(self.request.query, sample)
-                for prover, drawn in zip((in_recovery_workers, proving), drawn_apart, strict=True):
-                    if drawn and not self._is_over():
-                        prover.sample(drawn, until)
-            self._cover(covering, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
-        return unjudgeable
+            if unjudgeable := proving.compare():
+                return unjudgeable
+            proving.prove_foremost()
+        self._kill_here(in_recovery_workers, kills.in_recovery_workers, HERE_FIRST)
+        if self._is_over():
+            return ""
+        with state.timed("kills"):
+            proving.prove()
+        if self._is_over():
+            return ""
+        self._take_up(proving, lambda trial: not is_driver_alone(trial))
+        affording.draw()
+        sample = affording.sample()
+        reserved = SAFETY * affording.seconds_of(sample) / (60 * state.budget.minutes)
+        share = max(0.0, LAST_SHARE - reserved)
+        # Once it was begun, it bounds nothing unless it ends.
+        until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
+        self._kill_here(in_recovery_workers, kills.in_recovery_workers, share)
+        # What is left leaves claims open; then the sample; then that for which others stand.
+        self._cover(covering, in_recovery_workers, (share, share), 0.0)
+        with state.timed("kills"):
+            drawn_apart = by_where_it_dies(self.request.query, sample)
+            for prover, drawn in zip((in_recovery_workers, proving), drawn_apart, strict=True):
+                if drawn and not self._is_over():
+                    prover.sample(drawn, until)
+        self._cover(covering, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
+        return ""
 
     def _leave_unpassed(self, profile: Profile) -> None:
         """Lines of an earlier part of the campaign that could not be tried, since nothing came to them."""

@@ -14,13 +14,14 @@ from ..core.result_bounds import measured_among
 from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
+from ..worlds.embedded.cluster import EmbeddedCluster
 from .campaign_state import COMPARED, RUN, CampaignState, violates
 from .certificate import WITHOUT_FAILURES, QueryCounterexample
 from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
 from .messages import foremost
 from .plan import Crash, CrashTrial, How
-from .recovery_worker_kills import EMBEDDED, by_where_it_dies, is_of_recovery_workers
+from .recovery_worker_kills import is_replayed_here
 from .rejudging import first_wrong
 from .request import CampaignRequest
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -306,9 +307,8 @@ class Proving:
         file = self._state.folder / COUNTEREXAMPLE
         if not self._request.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        _, on_a_cluster = by_where_it_dies(self._request.query, found.planned)
-        here = any(map(is_of_recovery_workers, found.planned)) or not on_a_cluster
-        cluster = EMBEDDED if here else self._cluster
+        here = is_replayed_here(self._request.query, found.planned)
+        cluster = EmbeddedCluster.name if here else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:

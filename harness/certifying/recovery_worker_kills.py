@@ -41,8 +41,6 @@ from .request import CampaignRequest
 
 IN_RECOVERY_WORKERS: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
-EMBEDDED: Final = "embedded"
-"""The cluster as whose kills theirs are replayed."""
 LOST_MESSAGES: Final = {Victim.ANSWER: ANSWERS_LOST, Victim.REQUEST: REQUESTS_LOST}
 """What the record says of them."""
 _LIVES: Final = frozenset({Victim.DISK, *LOST_MESSAGES})
@@ -76,6 +74,11 @@ def by_where_it_dies(query: Query, kills: Sequence[Planned]) -> tuple[list[Plann
     for one in kills:
         (here if _dies_in_recovery_worker(query, one) else there).append(one)
     return here, there
+
+
+def is_replayed_here(query: Query, planned: Sequence[Planned]) -> bool:
+    """Whether a recovery worker replays a schedule on this machine: what no cluster can carry out, or none has."""
+    return any(map(is_of_recovery_workers, planned)) or not by_where_it_dies(query, planned)[1]
 
 
 def keeps_in_the_jvm(query: Query, profile: Profile) -> bool:

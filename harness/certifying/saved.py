@@ -22,15 +22,15 @@ from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.schedule_files import ScheduleFormat
 from ..running.run import new_run_id
+from ..worlds.embedded.cluster import EmbeddedCluster
 from .conclusion import Planned
 from .killing import kill
 from .losing_power import lose_again
 from .recovery_worker_kills import (
-    EMBEDDED,
     RecoveryWorkerKiller,
-    by_where_it_dies,
     call_as_in,
     is_of_recovery_workers,
+    is_replayed_here,
     points_passed,
     recovery_worker_of_its_own,
 )
@@ -124,8 +124,8 @@ def replay_saved(
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
     planned = saved.planned
-    _, on_a_cluster = by_where_it_dies(resized, planned)
-    if any(map(is_of_recovery_workers, planned)) or (cluster.name == EMBEDDED and not on_a_cluster):
+    here = cluster.name == EmbeddedCluster.name and is_replayed_here(resized, planned)
+    if here or any(map(is_of_recovery_workers, planned)):
         planned = _kill_in_recovery_worker(
             folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
         )
@@ -139,7 +139,7 @@ def _kill_in_recovery_worker(
 ) -> tuple[Planned, ...]:
     """Returns the crashes that were to strike, where the code is now. Raises Unsupported for a cluster that is no
     session of this machine's."""
-    if cluster.name != EMBEDDED:
+    if cluster.name != EmbeddedCluster.name:
         raise Unsupported(
             f"{saved.planned[0]}: that is a matter of a session with one task slot on this machine, which the cluster "
             f"{cluster.name!r} is not; replay it with --cluster embedded"
