@@ -17,19 +17,22 @@ from .bench import Bench, Outcome, Trial
 class AsStated:
     """What came of it."""
 
-    named: Named
+    bench: Bench
+    """At its own sizes."""
     trial: Trial
-    bench: Bench | None = None
     outcome: Outcome | None = None
     """None: the simulator cannot carry its faults out."""
     why_not: str = ""
 
     @property
-    def is_violated(self) -> bool:
-        return self.outcome is not None and self.outcome.status is Status.VIOLATED
+    def violations(self) -> tuple[tuple[Trial, Outcome], ...]:
+        """The one, if it is."""
+        if self.outcome is None or self.outcome.status is not Status.VIOLATED:
+            return ()
+        return ((self.trial, self.outcome),)
 
     def __str__(self) -> str:
-        faults, events = len(self.trial.schedule), self.named.scenario.workload.events
+        faults, events = len(self.trial.schedule), self.bench.scenario.workload.events
         what = (
             f"under {'its own fault' if faults == 1 else f'its {faults:,} own faults'}, with {counted(events, 'event')}"
         )
@@ -45,9 +48,9 @@ def try_as_stated(own: Named, bench: Bench, options: SimulationOptions | None) -
     scenario = own.scenario
     if not scenario.faults:
         return None
+    at_its_sizes = Bench(scenario, bench.registry, seed=bench.seed, options=options)
     trial = Trial(tuple(scenario.faults), bench.seed)
     try:
-        at_its_sizes = Bench(scenario, bench.registry, seed=bench.seed, options=options)
-        return AsStated(own, trial, at_its_sizes, at_its_sizes.attempt(trial))
+        return AsStated(at_its_sizes, trial, at_its_sizes.attempt(trial))
     except Unsupported as error:
-        return AsStated(own, trial, why_not=str(error))
+        return AsStated(at_its_sizes, trial, why_not=str(error))

@@ -191,21 +191,13 @@ def explore(
     usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)
     kept: list[KeptViolation] = []
 
-    def so_far(findings: SearchFindings) -> None:
-        come_to(
-            Explored(
-                named,
-                bench.scenario,
-                bench,
-                findings,
-                tuple(kept),
-                before,
-                exhaust,
-                usual=usual,
-                goes_on=True,
-                kinds=kinds,
-            )
+    def come_by_now(findings: SearchFindings) -> Explored:
+        return Explored(
+            named, bench.scenario, bench, findings, tuple(kept), before, exhaust, usual=usual, goes_on=True, kinds=kinds
         )
+
+    def so_far(findings: SearchFindings) -> None:
+        come_to(come_by_now(findings))
 
     def shown(findings: SearchFindings) -> None:
         show(findings)
@@ -219,10 +211,10 @@ def explore(
     whole: list[Violation] = []
     if own is not None and not findings.interrupted:
         stated = _as_stated(own, bench, for_spark, findings)
-        if stated is not None and stated.bench is not None and stated.outcome is not None:
+        if stated is not None:
             # What the search has found by itself counts once.
-            new = stated.is_violated and stated.outcome.kind not in findings.kinds
-            whole += _new_kinds(findings, [(stated.trial, stated.outcome)] if new else [])
+            new = [one for one in stated.violations if one[1].kind not in findings.kinds]
+            whole += _new_kinds(findings, new)
             found += [(own, stated.bench, violation) for violation in whole]
     largest = None
     if errors and not findings.interrupted and measures(bench):
@@ -251,20 +243,7 @@ def explore(
     grown = None
     if corpus is not None:
         grown = grow_corpus(corpus, named.origin, bench.scenario, len(known), len(again), findings.corpus)
-    return Explored(
-        named,
-        bench.scenario,
-        bench,
-        findings,
-        tuple(kept),
-        before,
-        exhaust,
-        grown,
-        largest,
-        usual,
-        kinds=kinds,
-        stated=stated,
-    )
+    return replace(come_by_now(findings), goes_on=False, corpus=grown, errors=largest, stated=stated)
 
 
 def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool) -> tuple[Named, Bench]:

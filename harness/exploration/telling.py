@@ -69,8 +69,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
     if explored.stated is not None:
         outcome = explored.stated.outcome
-        tone = Tone.OPEN if outcome is None or outcome.status is Status.UNKNOWN else Tone.PLAIN
-        yield Fact("as stated", str(explored.stated), Tone.BAD if explored.stated.is_violated else tone)
+        tones = {Status.HOLDS: Tone.PLAIN, Status.VIOLATED: Tone.BAD}
+        tone = Tone.OPEN if outcome is None else tones.get(outcome.status, Tone.OPEN)
+        yield Fact("as stated", str(explored.stated), tone)
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     if explored.goes_on:
