@@ -70,16 +70,7 @@ class Worker:
     def renew(self) -> None:
         self._before = 0
 
-    def live(
-        self,
-        actor: str,
-        sink: str,
-        incarnation: int,
-        watched: bool,
-        fatal: Any = None,
-        refuses: Any = None,
-        loses: Any = None,
-    ) -> Attempt:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, **_: Any) -> Attempt:
         self.lived.append((actor, self._before))
         self._before += 1
         attempt = Attempt(actor, incarnation)
@@ -146,14 +137,7 @@ class RefusingWorker(Worker):
         self._refused, self._failure = refused, failure
 
     def live(
-        self,
-        actor: str,
-        sink: str,
-        incarnation: int,
-        watched: bool,
-        fatal: Any = None,
-        refuses: Any = None,
-        loses: Any = None,
+        self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, refuses: Any = None, **_: Any
     ) -> Attempt:
         attempt = super().live(actor, sink, incarnation, watched, fatal)
         if refuses is not None:
