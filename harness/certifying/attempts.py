@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from ..core.addresses import Address
 from ..core.errors import StreamproofError
@@ -61,6 +63,21 @@ class LostMessage:
     """Microseconds since the recovery worker began."""
     size: int
     """Of an answer, in bytes; 0: it was a request."""
+
+
+@dataclass(frozen=True)
+class StrikesAt:
+    """Where an attempt that is watched is struck: at the points of which each of these says so. None: nowhere."""
+
+    fatal: Callable[[Address], bool] | None = None
+    """It is killed at the first of them: SIGKILL to all of its processes, while the point is held."""
+    refuses: Callable[[Address], bool] | None = None
+    """It is refused the first operation on a file before which this says so, and lives."""
+    loses: Callable[[Address], bool] | None = None
+    """Each of these messages to a store outside, or from there, is lost with its connection, and it lives."""
+
+
+NOWHERE: Final = StrikesAt()
 
 
 @dataclass

@@ -20,7 +20,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,7 +63,7 @@ from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, wri
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from ..worlds.spark.queries.what_runs import check_what_runs
-from .attempts import Attempt, Death, LostMessage, Passed, RefusedOperation
+from .attempts import NOWHERE, Attempt, Death, LostMessage, Passed, RefusedOperation, StrikesAt
 from .connections import peers_of_jvms
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
@@ -175,11 +175,9 @@ class RecoveryWorker:
         self._marks: list[object] = []
         """Of each point that the current attempt has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
-        self._fatal: Callable[[Address], bool] | None = None
+        self._struck = NOWHERE
         self._dying: asyncio.Task[None] | None = None
         """The death of the current attempt, from when its processes are sent a signal."""
-        self._refuses: Callable[[Address], bool] | None = None
-        self._loses: Callable[[Address], bool] | None = None
         self._elsewhere: set[str] = set()
         """What the JVM was seen to write to outside of the recovery worker's folders in the current attempt: files, and
         `host:port` of stores."""
@@ -340,20 +338,15 @@ class RecoveryWorker:
         incarnation: int,
         watched: bool,
         kind: RunKind = RunKind.STREAM,
-        fatal: Callable[[Address], bool] | None = None,
-        refuses: Callable[[Address], bool] | None = None,
-        loses: Callable[[Address], bool] | None = None,
+        struck: StrikesAt = NOWHERE,
     ) -> Attempt:
         """Live from what is in the folders to the end of the input, or do what another kind of run does.
 
-        One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. It is refused the first operation on a file before which `refuses` says so, each
-        message to a store outside, or from there, at which `loses` does is lost with its connection, and it lives.
         What the query does wrong is in the attempt that comes back. Raises StoreUnreachable where it came to no end
         and a store outside was away, OwnFailure, or what else went wrong with the recovery worker itself.
         """
         with self._living:
-            return self._live(actor, sink, incarnation, watched, kind, fatal, refuses, loses)
+            return self._live(actor, sink, incarnation, watched, kind, struck)
 
     def _check_wanted(self) -> None:
         if self._given_up:
@@ -366,15 +359,13 @@ class RecoveryWorker:
         incarnation: int,
         watched: bool,
         kind: RunKind,
-        fatal: Callable[[Address], bool] | None,
-        refuses: Callable[[Address], bool] | None,
-        loses: Callable[[Address], bool] | None,
+        struck: StrikesAt,
     ) -> Attempt:
         if not self._session.lives or self._session.name not in self._gateways:
             self._start_anew()
-        attempt = self._begin(actor, incarnation, watched, fatal, refuses, loses)
+        attempt = self._begin(actor, incarnation, watched, struck)
         self._session.has_lived = True
-        before = self._begin_files(watched, incarnation, refuses is not None)
+        before = self._begin_files(watched, incarnation, struck.refuses is not None)
         process = self._start_attempt(actor, sink, incarnation, kind)
 
         signs = Signs(lambda: (len(attempt.passed), len(attempt.records), last_planned_batch(self._checkpoint)))
@@ -478,19 +469,15 @@ class RecoveryWorker:
         actor: str,
         incarnation: int,
         watched: bool,
-        fatal: Callable[[Address], bool] | None,
-        refuses: Callable[[Address], bool] | None,
-        loses: Callable[[Address], bool] | None,
+        struck: StrikesAt,
     ) -> Attempt:
         attempt = Attempt(actor, incarnation)
 
         async def begin() -> None:
             self._attempts += 1
             self._watching = watched
-            self._fatal = fatal
+            self._struck = struck
             self._dying = None
-            self._refuses = refuses
-            self._loses = loses
             self._marks.clear()
             self._times.clear()
             self._elsewhere.clear()
@@ -698,9 +685,10 @@ class RecoveryWorker:
 
     def _permit(self, attempt: Attempt, address: Address) -> bytes | None:
         """REFUSE: it is not to be done."""
-        if self._refuses is None or not self._refuses(address):
+        refuses = self._struck.refuses
+        if refuses is None or not refuses(address):
             return None
-        self._refuses = None
+        self._struck = replace(self._struck, refuses=None)
         attempt.refused = RefusedOperation(address, self._server.clock.stamp().at)
         return REFUSE
 
@@ -748,7 +736,7 @@ class RecoveryWorker:
             address = Address(held.sender.actor, attempt.incarnation, Point.MESSAGE, held.key, held.side)
             # What a store outside holds cannot be copied.
             self._note_passed(attempt, address, None)
-            if self._loses is not None and self._loses(address):
+            if self._struck.loses is not None and self._struck.loses(address):
                 attempt.lost.append(LostMessage(address, self._server.clock.stamp().at, held.size))
                 return Fate.LOST
             self._kill_where_fatal(attempt, address)
@@ -778,8 +766,9 @@ class RecoveryWorker:
     def _kill_where_fatal(self, attempt: Attempt, address: Address) -> None:
         """Begin with it, if so: whoever answers points has to go on meanwhile. A connection that ends with its process
         does not end the wait for that."""
-        if self._fatal is not None and self._fatal(address):
-            self._fatal = None
+        fatal = self._struck.fatal
+        if fatal is not None and fatal(address):
+            self._struck = replace(self._struck, fatal=None)
             self._dying = asyncio.create_task(self._die(attempt, address))
 
     async def _die(self, attempt: Attempt, address: Address) -> None:

@@ -28,7 +28,7 @@ from ..recording.records import Stamped
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.queries.refusing import SAID
-from .attempts import Attempt, Death, Passed
+from .attempts import Attempt, Death, Passed, StrikesAt
 from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
@@ -163,15 +163,12 @@ class RecoveryWorkerKiller:
         if deadly and not self._anew:
             # Where a JVM may remember, the next one is to know nothing of what was before the death.
             worker.keep_spare()
-        return worker.live(
-            DRIVER,
-            SINK,
-            number,
-            watched=True,
+        struck = StrikesAt(
             fatal=_at(deadly),
             refuses=_at([crash for crash in passing if crash.victim is Victim.DISK]),
             loses=_at([crash for crash in passing if crash.victim in LOST_MESSAGES]),
         )
+        return worker.live(DRIVER, SINK, number, watched=True, struck=struck)
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []

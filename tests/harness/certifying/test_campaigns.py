@@ -25,7 +25,7 @@ import toy_spark
 from heard_late import hear_late
 from sampling import long_but_for
 from streamproof.harness.certifying import affording, blind_spots, campaign, covering, recovery_worker, reference_runs
-from streamproof.harness.certifying.attempts import Attempt, Passed
+from streamproof.harness.certifying.attempts import Attempt, Passed, StrikesAt
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
@@ -86,6 +86,7 @@ from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 
 WORKLOAD = words(events=30)
 DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
+AT_ADD_BATCH = StrikesAt(fatal=lambda address: address.point is Point.ADD_BATCH)
 BATCHES, POINTS = 5, 10
 """Three batches of ten and two closing ones, each of which passes as many points."""
 
@@ -706,7 +707,7 @@ def test_a_spare_session_takes_the_place_of_one_that_is_killed(monkeypatch: pyte
         worker.keep_spare()
         spare = worker._spare
         assert spare is not None
-        attempt = worker.live(DRIVER, "sink", 1, watched=True, fatal=lambda address: address.point is Point.ADD_BATCH)
+        attempt = worker.live(DRIVER, "sink", 1, watched=True, struck=AT_ADD_BATCH)
         assert attempt.death is not None
         assert not first.lives
         assert (worker._session, worker._spare) == (spare, None)
@@ -738,7 +739,7 @@ def test_a_spare_session_that_died_or_has_no_memory_is_one_that_was_not_there(
         assert (spare is None) == (memory < 2 << 30)
         if spare is not None:
             worker._processes.kill_node(spare.name)
-        attempt = worker.live(DRIVER, "sink", 1, watched=True, fatal=lambda address: address.point is Point.ADD_BATCH)
+        attempt = worker.live(DRIVER, "sink", 1, watched=True, struck=AT_ADD_BATCH)
         assert attempt.death is not None
         assert worker._session is not spare
         assert worker.live(DRIVER, "sink", 2, watched=False).ended

@@ -14,7 +14,7 @@ import pytest
 from certified import crash_at
 from profiles import attempt_of, done
 from streamproof.harness.certifying import recovery_worker_kills
-from streamproof.harness.certifying.attempts import Attempt, Death, LostMessage, RefusedOperation
+from streamproof.harness.certifying.attempts import NOWHERE, Attempt, Death, LostMessage, RefusedOperation, StrikesAt
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of
 from streamproof.harness.certifying.plan import Victim
@@ -70,11 +70,11 @@ class Worker:
     def renew(self) -> None:
         self._before = 0
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, **_: Any) -> Attempt:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
         self.lived.append((actor, self._before))
         self._before += 1
         attempt = Attempt(actor, incarnation)
-        if fatal is not None:
+        if struck.fatal is not None:
             crash = CRASH.crash
             attempt.death = Death(Address(crash.actor, incarnation, crash.point, crash.key, crash.side), 1, (1,), True)
             self._before = 0
@@ -136,14 +136,12 @@ class RefusingWorker(Worker):
         super().__init__()
         self._refused, self._failure = refused, failure
 
-    def live(
-        self, actor: str, sink: str, incarnation: int, watched: bool, fatal: Any = None, refuses: Any = None, **_: Any
-    ) -> Attempt:
-        attempt = super().live(actor, sink, incarnation, watched, fatal)
-        if refuses is not None:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
+        attempt = super().live(actor, sink, incarnation, watched, struck)
+        if struck.refuses is not None:
             assert watched
-            assert refuses(AT)
-            assert not refuses(msgspec.structs.replace(AT, actor=DRIVER))
+            assert struck.refuses(AT)
+            assert not struck.refuses(msgspec.structs.replace(AT, actor=DRIVER))
             attempt.refused = RefusedOperation(AT, 3, times=2) if self._refused else None
             attempt.failure = self._failure
         return attempt
@@ -213,28 +211,19 @@ class LosingWorker(Worker):
         self._fails_at = fails_at
         self._batch = 0
 
-    def live(
-        self,
-        actor: str,
-        sink: str,
-        incarnation: int,
-        watched: bool,
-        fatal: Any = None,
-        refuses: Any = None,
-        loses: Any = None,
-    ) -> Attempt:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
         attempt = Attempt(actor, incarnation)
-        assert refuses is None
+        assert struck.refuses is None
         for batch in range(self._batch, 4):
             self._batch = batch
             for side in Side:
                 address = Address(DRIVER, incarnation, Point.MESSAGE, f"{batch}/db COMMIT#1", side)
-                if loses is not None and loses(address):
+                if struck.loses is not None and struck.loses(address):
                     attempt.lost.append(LostMessage(address, batch, 40 if side is Side.AFTER else 0))
                     if batch == self._fails_at:
                         attempt.failure = FAILED
                         return attempt
-                if fatal is not None and fatal(address):
+                if struck.fatal is not None and struck.fatal(address):
                     attempt.death = Death(address, batch, (1,), True)
                     return attempt
         return attempt
