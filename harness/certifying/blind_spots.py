@@ -3,7 +3,7 @@ seen, messages that are left out. Each is said in the certificate, or leaves its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from ..contracts.query import Query
@@ -80,9 +80,15 @@ IN_C = (
     "code stores in the run's files through a shared map of memory seen before the kernel writes it down."
 )
 ONE_TASK = (
-    "Batches of more than one task: the query's own code runs in tasks, and each stage of each batch had one, since "
+    "Batches of more than one task: the query's own code runs in tasks, and of {stages} stage it did so in one, since "
     "streamproof's source gives a batch in one partition. What one task has done and another has not, nothing shows: "
     "let the query have more of them, as by rows.repartition(2)."
+)
+IN_TURN = (
+    "Tasks of a stage side by side, or in another order than here: with one task slot the first is over before the "
+    "second begins, in every crash state, and what a later one has left where an earlier one has not, or two of them "
+    "in part, real kills alone can show. Who has the last task say that the batch is there can lose what others have "
+    "not written yet."
 )
 ANY_ORDER = (
     "Rows of a batch that come in another order when it is done again: they have come by a shuffle, which promises "
@@ -147,12 +153,29 @@ def passed_too_often(attempts: Sequence[Attempt]) -> list[str]:
     return [AGAIN.format(times=times, most=TIMES)] if times else []
 
 
-def note_one_task(state: CampaignState, attempt: Attempt) -> None:
-    """A sink that is whole by its tasks alone is tried only where there are several."""
-    tasks = [one.address for one in attempt.passed if one.address.actor == TASK]
-    ends = {one.key.rpartition("/")[2] for one in tasks if one.point is Point.TASK_END}
-    if ends == {"0"} and any(one.point is Point.LINE for one in tasks):
-        state.not_covered.insert(0, ONE_TASK)
+def note_tasks(state: CampaignState, attempt: Attempt) -> None:
+    """A sink that is whole by its tasks alone is tried only where there are several, and in the order that they had."""
+    stages = _tasks_with_own_code(attempt)
+    several = any(len(partitions) > 1 for partitions in stages.values())
+    if any(len(partitions) == 1 for partitions in stages.values()):
+        state.not_covered.insert(0, ONE_TASK.format(stages="some" if several else "each"))
+    if several:
+        state.not_covered.insert(0, IN_TURN)
+
+
+def _tasks_with_own_code(attempt: Attempt) -> Mapping[str, Set[str]]:
+    """By stage, the partitions whose tasks passed lines of the query's own. With one task slot, a line is of the task
+    that ends next."""
+    found: dict[str, set[str]] = {}
+    passed_lines = False
+    for one in (passed.address for passed in attempt.passed if passed.address.actor == TASK):
+        if one.point is Point.LINE:
+            passed_lines = True
+        elif one.point is Point.TASK_END and passed_lines:
+            stage, _, partition = one.key.rpartition("/")
+            found.setdefault(stage, set()).add(partition)
+            passed_lines = one.side is Side.BEFORE
+    return found
 
 
 def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:

@@ -65,9 +65,9 @@ from .blind_spots import (
     note_memory,
     note_messages,
     note_numbers,
-    note_one_task,
     note_order,
     note_side_by_side,
+    note_tasks,
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
@@ -104,6 +104,7 @@ from .planning import (
     CrashPlan,
     after_effects_of_tasks,
     crash_at,
+    does_several_at_once_in_a_task,
     effects_of_tasks_first,
     every_crash_point,
     of_answers,
@@ -149,8 +150,8 @@ EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
     "Executors, Python workers and nodes that die in batches of every kind, and with every task: they die at each kind "
-    "of point that tasks pass, in one batch, with the first task that comes there, and executors also with the last "
-    "that leaves something."
+    "of point that tasks pass in one batch, but for operations on files, with the first task that comes there, and "
+    "executors also with the last that leaves something."
 )
 LINES_OF_TASKS = (
     "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
@@ -167,7 +168,18 @@ DISK_ONCE = (
 )
 STORE_ONCE = (
     "A store outside that refuses a connection, stays away for longer than one request, or answers with an error: one "
-    "request at a time is lost, or its answer, of those that may change something, and who asks again gets through."
+    "request at a time is lost, or its answer, of those that may change something, each in one batch, and who asks "
+    "again gets through."
+)
+BETWEEN_FILES = (
+    "Executors, Python workers and nodes that die between two operations of a task on the sink's files where no line "
+    "of the query's code lies between them, as within one call: there, the driver alone dies. What it puts right when "
+    "it begins a batch again, a task that Spark tries again in the same batch finds half done."
+)
+BOTH_AT_ONCE = (
+    "Two attempts of one task side by side, as by speculation, or where an executor that is thought to be lost goes on "
+    "writing: here, a task is tried again when what ran it is dead. Let each attempt write under a name of its own, "
+    "and have one of them count."
 )
 JVM_ALONE = (
     "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
@@ -399,7 +411,7 @@ class _Campaign:
                 note_numbers(state, query)
                 note_memory(state, query)
                 note_side_by_side(state, query)
-                note_one_task(state, attempts[0])
+                note_tasks(state, attempts[0])
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
@@ -592,6 +604,10 @@ class _Campaign:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
             state.not_covered.append(LINES_OF_TASKS)
+        if nodes and does_several_at_once_in_a_task(profile):
+            state.not_covered.append(BETWEEN_FILES)
+        if after_effects_of_tasks(nodes):
+            state.not_covered.append(BOTH_AT_ONCE)
         if profile.python and any(one.crash.victim is Victim.EXECUTOR for one in nodes):
             state.not_covered.append(JVM_ALONE)
         answers = spread(of_answers(profile, self.faults.victims), with_data, keys)

@@ -227,6 +227,20 @@ def after_effects_of_tasks(of_nodes: Sequence[Planned]) -> list[Planned]:
     return [one for one in of_nodes if one.crash.line is not None][1:]
 
 
+def does_several_at_once_in_a_task(profile: Profile) -> bool:
+    """Whether a task does more than one thing to the sink's files between two points at which a node dies."""
+    since = 0
+    for one in profile.passed:
+        address = one.address
+        if address.actor == TASK and address.point in _OF_NODES:
+            since = 0
+        elif address.actor == TASK and address.point is Point.FILE and address.side is Side.AFTER:
+            since += _is_own(crash_at(profile, one, Victim.DRIVER))
+            if since > 1:
+                return True
+    return False
+
+
 def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
     """The same crashes, the most worth trying first."""
     first = after_effects_of_tasks(of_nodes)
@@ -255,14 +269,21 @@ def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
 
 def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """The answer to each message of a steady batch is lost, or the message itself, and who asked lives: of the one, who
-    asks again may have it done twice, and of the other, who looks away has it not done at all."""
+    asks again may have it done twice, and of the other, who looks away has it not done at all. So is each of which the
+    steady batch has none, in the first batch that has it."""
     lost = {Side.BEFORE: Victim.REQUEST, Side.AFTER: Victim.ANSWER}
-    batch = steady_batch(profile)
-    return [
-        Planned(crash_at(profile, one, lost[one.address.side]))
+    steady = steady_batch(profile)
+    names = _names_of_effects(profile)
+    sent = [
+        (names[crash.batch][_effect(crash)], crash)
         for one in profile.passed
-        if batch_of(one.address) == batch and one.address.point is Point.MESSAGE and lost[one.address.side] in victims
+        if one.address.point is Point.MESSAGE
+        for crash in [crash_at(profile, one, lost[one.address.side])]
     ]
+    shown_in: dict[str, int] = {}
+    for name, crash in sorted(sent, key=lambda named: named[1].batch != steady):
+        shown_in.setdefault(name, crash.batch)
+    return [Planned(crash) for name, crash in sent if crash.victim in victims and shown_in[name] == crash.batch]
 
 
 def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:

@@ -6,7 +6,7 @@ at, all that it could not have told apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
 from random import Random
 
@@ -83,8 +83,9 @@ class AttemptStates:
 
 def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
     """What is most likely to show a violation first: what lies between two durable effects of the sink's, and lines of
-    the user's, of a batch like most; then the first batch; then all others. What is equal is in a random order, so that
-    whatever time is left for is spread over all of it."""
+    the user's, of a batch like most; then the first batch; then all others. What is written to a file that the batch
+    takes away again, or gives another name, comes after what is written to one that stays. What is equal is in a random
+    order, so that whatever time is left for is spread over all of it."""
     shuffled = list(groups)
     Random(seed).shuffle(shuffled)
     first: dict[str, int] = {}
@@ -92,9 +93,10 @@ def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
         for kind in one.kinds:
             first.setdefault(kind, one.batch)
     order = [first[kind] for kind in (STEADY, FIRST) if kind in first]
+    gone = {(one.crash.batch, path) for group in groups for one in group if (path := _taken_away(one.crash))}
 
     def worth(group: Group) -> int:
-        return min(_rank(one.crash, sink) + 3 * _place(one.crash.batch, order) for one in group)
+        return min(_rank(one.crash, sink, gone) + 3 * _place(one.crash.batch, order) for one in group)
 
     return sorted(shuffled, key=worth)
 
@@ -103,13 +105,29 @@ def _place(batch: int, order: Sequence[int]) -> int:
     return order.index(batch) if batch in order else len(order)
 
 
-def _rank(crash: Crash, sink: str) -> int:
+def _rank(crash: Crash, sink: str, gone: Set[tuple[int, str]]) -> int:
     if crash.point is Point.FILE:
-        kind, _, path = crash.name.partition(" ")
+        kind, path = _done_to(crash)
         if not path.startswith(sink):
             return 3
-        return 0 if kind in SEALING else 2
+        if kind in SEALING:
+            return 0
+        return 3 if (crash.batch, path) in gone else 2
     return 0 if crash.point in FINE_POINTS else 1
+
+
+def _done_to(crash: Crash) -> tuple[str, str]:
+    """What is done at an operation on a file, and to which: of one that gets another name, the one that it had."""
+    kind, _, of = crash.name.rpartition("#")[0].partition(" ")
+    return kind, of.partition(" > ")[0]
+
+
+def _taken_away(crash: Crash) -> str:
+    """What is no longer there after it; empty where that is nothing."""
+    if crash.point is not Point.FILE:
+        return ""
+    kind, path = _done_to(crash)
+    return path if kind in ("rename", "unlink") else ""
 
 
 SEALING = frozenset({"rename", "exchange", "link", "unlink", "fsync", "symlink", "chmod", "chown"})

@@ -20,12 +20,13 @@ from streamproof.harness.certifying.blind_spots import (
     BESIDE,
     BY_NUMBERS,
     IN_C,
+    IN_TURN,
     ONE_TASK,
     note_code_in_c,
     note_data_sources,
     note_numbers,
-    note_one_task,
     note_order,
+    note_tasks,
 )
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
@@ -38,26 +39,32 @@ from streamproof.harness.recording.records import BatchDone, Stamped
 LINE = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", TASK)
 
 
-def tasks(*partitions: int) -> list[Passed]:
-    return [one for partition in partitions for one in both_sides(Point.TASK_END, f"1/17/{partition}", TASK)]
+def tasks(*partitions: int, stage: int = 17) -> list[Passed]:
+    return [one for partition in partitions for one in both_sides(Point.TASK_END, f"1/{stage}/{partition}", TASK)]
+
+
+IN_EACH, IN_SOME = ONE_TASK.format(stages="each"), ONE_TASK.format(stages="some")
 
 
 @pytest.mark.parametrize(
     ("points", "said"),
     [
-        ([LINE, *tasks(0)], True),
-        ([LINE, *tasks(0, 1)], False),
-        ([passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER), *tasks(0)], False),
-        ([LINE], False),
+        ([LINE, *tasks(0)], [IN_EACH]),
+        ([LINE, *tasks(0), LINE, *tasks(1)], [IN_TURN]),
+        ([LINE, *tasks(0, 1)], [IN_EACH]),
+        ([*tasks(0, 1, stage=16), LINE, *tasks(0)], [IN_EACH]),
+        ([LINE, *tasks(0, stage=16), LINE, *tasks(0), LINE, *tasks(1)], [IN_TURN, IN_SOME]),
+        ([passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER), *tasks(0)], []),
+        ([LINE], []),
     ],
-    ids=["one", "two", "none of the user's", "not seen"],
+    ids=["one", "two", "one of two", "one after others", "one, then two", "none of the user's", "not seen"],
 )
-def test_that_each_stage_has_one_task_is_said_where_the_users_code_runs_in_it(
-    tmp_path: Path, points: list[Passed], said: bool
+def test_in_how_many_tasks_of_a_stage_the_users_code_runs_is_said_and_that_they_keep_their_order(
+    tmp_path: Path, points: list[Passed], said: list[str]
 ) -> None:
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
-    note_one_task(state, Attempt("reference-1", 1, points))
-    assert state.not_covered == [*([ONE_TASK] if said else []), "Something else."]
+    note_tasks(state, Attempt("reference-1", 1, points))
+    assert state.not_covered == [*said, "Something else."]
 
 
 ON_DRIVER = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER)

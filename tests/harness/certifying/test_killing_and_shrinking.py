@@ -65,11 +65,18 @@ def test_every_planned_crash_is_in_one_run_which_hits_no_batch_twice(
         assert 1 <= len(run) <= most
         assert batches == sorted(set(batches))
         assert len({one.split_brain for one in run}) == 1
+        # Who is started again may put right what another crash has left.
+        assert len({one.crash.victim is Victim.DRIVER for one in run}) == 1
 
 
 def test_crashes_of_different_batches_share_a_run() -> None:
     plan = [planned(batch) for batch in (3, 1, 2, 1)]
     assert list(streams(plan, 5)) == [(plan[1], plan[2], plan[0]), (plan[3],)]
+
+
+def test_who_begins_the_query_again_shares_no_run_with_who_leaves_that_as_it_is() -> None:
+    plan = [planned(0), planned(1, victim=Victim.ANSWER), planned(2), planned(3, Point.TASK_END, victim=Victim.NODE)]
+    assert list(streams(plan, 5)) == [(plan[0], plan[2]), (plan[1], plan[3])]
 
 
 def test_those_that_come_first_have_runs_of_their_own() -> None:

@@ -24,6 +24,7 @@ from streamproof.harness.certifying.planning import (
     after_effects_of_tasks,
     almost_done,
     crash_at,
+    does_several_at_once_in_a_task,
     effects_of_tasks_first,
     every_crash_point,
     half_done,
@@ -439,6 +440,37 @@ def test_each_message_of_a_steady_batch_is_lost_and_its_answer_where_that_is_wan
     assert [str(one) for one in of_answers(profile, (Victim.ANSWER,))] == answers
     assert [str(one) for one in of_answers(profile, (Victim.REQUEST,))] == requests
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
+
+
+def test_a_message_that_the_steady_batch_does_not_send_is_lost_in_the_first_that_does() -> None:
+    headers = [*sent(0, "POST /headers", 2), *sent(0, "PUT /b0", 1), *sent(3, "DELETE /a", 1), *sent(4, "DELETE /a", 1)]
+    profile = profile_of(attempt_of(FIVE, also=[*headers, *sent(1, "PUT /b1", 1)]))
+    assert [one.crash.key for one in of_answers(profile, (Victim.ANSWER,))] == [
+        "0/db POST /headers#1",
+        "0/db POST /headers#2",
+        "3/db DELETE /a#1",
+        # By its place among the messages of its batch, it is that of the first.
+        "1/db PUT /b1#1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("between", "several"),
+    [
+        ([], True),
+        (lines_of(1, "m.f:3#1", actor=TASK), False),
+        (both_sides(Point.TASK_COMMIT, "1/0", TASK), False),
+        (lines_of(1, "m.f:3#1"), True),
+    ],
+    ids=["nothing", "a line", "a commit", "a line of the driver"],
+)
+def test_a_task_that_does_several_things_to_files_between_two_points_at_which_a_node_dies_is_known(
+    between: list[Passed], several: bool
+) -> None:
+    first, second = (passed(Point.FILE, Side.AFTER, f"1/{deed} sink/a#1", TASK) for deed in ("create", "write"))
+    assert does_several_at_once_in_a_task(profile_of(attempt_of(FIVE, also=[first, *between, second]))) is several
+    elsewhere = passed(Point.FILE, Side.AFTER, "1/write checkpoint/a#1", TASK)
+    assert not does_several_at_once_in_a_task(profile_of(attempt_of(FIVE, also=[first, *between, elsewhere])))
 
 
 def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_is_asked_for() -> None:
