@@ -205,6 +205,14 @@ WITH_ITS_TASKS = (
     "Tasks that outlive a driver which dies at its own lines and messages, and go on with what it had them do: there, "
     "it dies together with them. It dies alone at Spark's own points, and where tasks send messages."
 )
+ONE_AFTER_ANOTHER = (
+    "What a death of the driver leaves wrong and a later start of the query puts right: several deaths share a run, "
+    "each in a batch of its own, and what the table has at its end is compared."
+)
+SPLIT_ONCE = (
+    "A driver that is taken for dead, is replaced and wakes up, at every point and in batches of every kind: it is "
+    "paused before its sink begins a batch, after that, and before its commit, each in one batch. No task runs then."
+)
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
 KEPT_OUTSIDE = (
@@ -617,6 +625,8 @@ class _Campaign:
         disks = of_disks(profile, self.faults.victims)
         if answers:
             state.not_covered.append(STORE_ONCE)
+        if splits:
+            state.not_covered.append(SPLIT_ONCE)
         if Victim.DISK not in self.faults.victims:
             state.not_covered.append(NO_DISK)
         elif disks:
@@ -644,7 +654,7 @@ class _Campaign:
         else:
             if query.packages or query.jars:
                 self.state.not_covered.append(BEFORE_A_KILL)
-            self.state.not_covered += [WITH_ITS_TASKS, NEVER_RECOVERING]
+            self.state.not_covered += [WITH_ITS_TASKS, ONE_AFTER_ANOTHER, NEVER_RECOVERING]
 
     def _plan_losses(
         self,
