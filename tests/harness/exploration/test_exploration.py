@@ -1118,6 +1118,58 @@ def test_a_counterexample_is_plain_data(file: Path) -> None:
     assert set(content) == set(Counterexample.__struct_fields__)
 
 
+def in_pairs(count: int, seed: int) -> Iterator[tuple[str, object]]:
+    for number in range(count // 2):
+        yield f"k{number % 8}", "in"
+        yield f"k{number % 8}", "out"
+
+
+def test_input_that_can_be_drawn_in_some_amounts_only_is_made_small_all_the_same() -> None:
+    scenario = named(BROKEN).scenario
+    bench = Bench(replace(scenario, workload=Workload("pairs", EVENTS, BATCH, in_pairs)), REGISTRY, seed=7)
+    found = search(bench, plans(), SearchBudget(400), until=lambda violation: True)
+    small = shrink(bench, found.violations[0].trial, found.violations[0].kind, effort=EFFORT)
+    assert small.events < EVENTS
+    assert small.events % 2 == 0
+    assert small.bench.attempt(small.trial).kind == small.kind
+
+
+class Choosy(Trace):
+    """Of what `marked` draws, it takes ten events or more."""
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.key.endswith(" of few"):
+            raise ValueError("too few")
+        return super().process(event, state)
+
+
+def marked(count: int, seed: int) -> Iterator[tuple[str, object]]:
+    for number in range(count):
+        yield f"k{number % 8} of {'few' if count < 10 else 'many'}", number
+
+
+def test_input_with_which_code_fails_is_none_to_shrink_to() -> None:
+    scenario = traced_by(Choosy()).scenario
+    bench = Bench(replace(scenario, workload=Workload("marked", EVENTS, BATCH, marked)), REGISTRY, seed=7)
+    found = search(bench, plans(), SearchBudget(400), until=lambda violation: True)
+    small = shrink(bench, found.violations[0].trial, found.violations[0].kind, effort=EFFORT)
+    assert 10 <= small.events < EVENTS
+
+
+def test_what_fails_under_another_seed_does_not_show_whoever_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    violation, _ = shrunk()
+    bench, run = bench_of(BROKEN), Bench.run
+
+    def under_one_seed(self: Bench, schedule: Any, seed: int) -> Any:
+        if seed != violation.trial.seed:
+            raise InvalidOperator("by hand")
+        return run(self, schedule, seed)
+
+    monkeypatch.setattr(Bench, "run", under_one_seed)
+    assert shows_violation(bench, violation.trial, violation.kind)
+    assert not shows_violation(bench, violation.trial, violation.kind, STEADY)
+
+
 def test_an_input_that_the_scenario_refuses_is_none_to_shrink_to() -> None:
     """In batches of one, the window would last longer than the time-out of its source."""
     sized, planned = shrunk_counterexample("source-replay-telling-of-what-is-in-the-window")
