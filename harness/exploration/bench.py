@@ -388,9 +388,10 @@ class Bench:
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
         return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
-    def judge(self, history: History) -> tuple[Verdict, ...]:
-        """Of the claims."""
-        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles))
+    def judge(self, history: History, *, alone: bool = False) -> tuple[Verdict, ...]:
+        """Of the claims. In a run that is `alone`, and not one of many, what they rest on has to have been at work."""
+        exercised = self.subject.exercised(history) if alone and not self.scenario.minimal else None
+        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles, exercised))
 
     def violates(self, history: History, kind: ViolationKind) -> bool:
         """Whether a run violates a claim in this way, and none of those before. Nothing else of it is judged."""
@@ -425,9 +426,9 @@ class Bench:
             history = self.run(trial.schedule, trial.seed)
         return self.outcome(history)
 
-    def outcome(self, history: History) -> Outcome:
-        """What a run has come to."""
-        return self._outcome(history, self.judge(history), self.subject.at_work(history))
+    def outcome(self, history: History, *, alone: bool = False) -> Outcome:
+        """What a run has come to; see `judge`."""
+        return self._outcome(history, self.judge(history, alone=alone), self.subject.at_work(history))
 
     def outcome_beyond(self, history: History) -> Outcome | None:
         """What a run that was left where it is comes to, if it goes beyond all that is claimed; else None."""
