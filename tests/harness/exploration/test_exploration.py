@@ -429,6 +429,11 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
         search(traced_by(Fragile()), [EverySingle()], SearchBudget())
 
 
+def test_code_that_fails_under_a_crash_before_the_search_is_reported_with_it() -> None:
+    with pytest.raises(InvalidOperator, match=UNDER_ITS_SCHEDULE):
+        traced_by(Fragile()).require_forgetting()
+
+
 def test_what_was_violated_before_code_fails_is_kept_whoever_tries_it() -> None:
     by_one, by_two = (
         search(traced_by(Fragile(since=30)), plans(), SearchBudget(400), jobs=jobs, origin=None) for jobs in (1, 2)
