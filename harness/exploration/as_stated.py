@@ -3,12 +3,13 @@ what goes wrong only with much input, as where a log is full, shows in no small 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..contracts.registry import Named
-from ..core.errors import Unsupported
+from ..core.errors import UserMistake, UsersCodeFailed
 from ..core.verdicts import Status
 from ..core.wording import counted
+from ..running.run import check_scenario
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, Outcome, Trial
 
@@ -17,12 +18,16 @@ from .bench import Bench, Outcome, Trial
 class AsStated:
     """What came of it."""
 
-    bench: Bench
-    """At its own sizes."""
     trial: Trial
+    events: int
+    """That it is fed."""
+    bench: Bench | None = None
+    """At its own sizes; None: it cannot be run there."""
     outcome: Outcome | None = None
-    """None: the simulator cannot carry its faults out."""
+    """None: it cannot be run, or its code fails."""
     why_not: str = ""
+    failed: str = ""
+    """How its code fails; empty where it does not."""
 
     @property
     def violations(self) -> tuple[tuple[Trial, Outcome], ...]:
@@ -31,11 +36,17 @@ class AsStated:
             return ()
         return ((self.trial, self.outcome),)
 
+    @property
+    def essential(self) -> bool:
+        """Whether it is UNKNOWN for another reason than its faults."""
+        return self.outcome is not None and self.outcome.essential
+
     def __str__(self) -> str:
-        faults, events = len(self.trial.schedule), self.bench.scenario.workload.events
-        what = (
-            f"under {'its own fault' if faults == 1 else f'its {faults:,} own faults'}, with {counted(events, 'event')}"
-        )
+        faults = len(self.trial.schedule)
+        own = "its own fault" if faults == 1 else f"its {faults:,} own faults"
+        what = f"under {own}, with {counted(self.events, 'event')}"
+        if self.failed:
+            return f"{what}: its code fails: {self.failed}"
         if self.outcome is None:
             return f"not tried {what}: {self.why_not}"
         why = f" ({self.outcome.reason})" if self.outcome.reason else ""
@@ -43,14 +54,20 @@ class AsStated:
 
 
 def try_as_stated(own: Named, bench: Bench, options: SimulationOptions | None) -> AsStated | None:
-    """`bench` is that of the search. None: the scenario has no faults of its own. Raises UsersCodeFailed when the
-    user's code does."""
+    """`bench` is that of the search. None: the scenario has no faults of its own. What is wrong with these, or at its
+    own sizes, takes nothing away from what a search has found that needs neither: it is told."""
     scenario = own.scenario
     if not scenario.faults:
         return None
-    at_its_sizes = Bench(scenario, bench.registry, seed=bench.seed, options=options)
     trial = Trial(tuple(scenario.faults), bench.seed)
+    told = AsStated(trial, scenario.workload.events)
     try:
-        return AsStated(at_its_sizes, trial, at_its_sizes.attempt(trial))
-    except Unsupported as error:
-        return AsStated(at_its_sizes, trial, why_not=str(error))
+        whole = Bench(scenario, bench.registry, seed=bench.seed, options=options)
+        check_scenario(replace(whole.scenario, faults=trial.schedule), whole.cluster, whole.registry)
+    except UserMistake as error:
+        return replace(told, why_not=str(error))
+    try:
+        outcome = whole.outcome(whole.run(trial.schedule, trial.seed), alone=True)
+    except UsersCodeFailed as error:
+        return replace(told, failed=str(error))
+    return replace(told, bench=whole, outcome=outcome)

@@ -282,8 +282,9 @@ class Bench:
         subject's code keeps outside of the world, whether or not what was written is what is read, and also where the
         world is carried into another process at the crash (`carried_over`); and those with one or two more of the same
         slice after it, since a second recovery may rest on what the first has not asked for. More of all these are
-        tried where something outside has changed. What cannot be looked at in this way is `not_looked_at`. Raises
-        InvalidScenario."""
+        tried where something outside has changed. What cannot be looked at in this way is `not_looked_at`.
+
+        Raises InvalidScenario, and UsersCodeFailed, with the schedule, when the user's code does under one."""
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
@@ -299,11 +300,13 @@ class Bench:
             for most in (_SOME, _MORE):
                 singles = small.some_crashes(most)
                 for schedule, step in [*singles, *small.crashes_in_a_row(singles)]:
-                    plain = small._carried(schedule, step, other)
-                    digests.append(plain)
-                    ever |= dict.fromkeys(outside.changed())
-                    outside.put_back()
-                    if small._run(schedule, self.seed, thorough).digest() != plain:
+                    with under(Trial(schedule, self.seed)):
+                        plain = small._carried(schedule, step, other)
+                        digests.append(plain)
+                        ever |= dict.fromkeys(outside.changed())
+                        outside.put_back()
+                        again = small._run(schedule, self.seed, thorough).digest()
+                    if again != plain:
                         crashes = "; ".join(map(str, schedule))
                         how = f"it comes to something else where a crash takes all that it should ({crashes})"
                         raise InvalidScenario(self._remembers(how, list(ever)))
@@ -388,9 +391,10 @@ class Bench:
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
         return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
-    def judge(self, history: History) -> tuple[Verdict, ...]:
-        """Of the claims."""
-        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles))
+    def judge(self, history: History, *, alone: bool = False) -> tuple[Verdict, ...]:
+        """Of the claims. In a run that is `alone`, and not one of many, what they rest on has to have been at work."""
+        exercised = self.subject.exercised(history) if alone and not self.scenario.minimal else None
+        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles, exercised))
 
     def violates(self, history: History, kind: ViolationKind) -> bool:
         """Whether a run violates a claim in this way, and none of those before. Nothing else of it is judged."""
@@ -425,9 +429,9 @@ class Bench:
             history = self.run(trial.schedule, trial.seed)
         return self.outcome(history)
 
-    def outcome(self, history: History) -> Outcome:
-        """What a run has come to."""
-        return self._outcome(history, self.judge(history), self.subject.at_work(history))
+    def outcome(self, history: History, *, alone: bool = False) -> Outcome:
+        """What a run has come to; see `judge`."""
+        return self._outcome(history, self.judge(history, alone=alone), self.subject.at_work(history))
 
     def outcome_beyond(self, history: History) -> Outcome | None:
         """What a run that was left where it is comes to, if it goes beyond all that is claimed; else None."""

@@ -116,6 +116,7 @@ def _errors_document(found: LargestErrors) -> dict[str, Any]:
     return {
         "ratio": found.ratio,
         "schedules": found.tried,
+        "failed": None if found.failed is None else str(found.failed),
         "faults": [str(fault) for fault in found.schedule],
         "saved_faults": [msgspec.to_builtins(SavedFault.of(fault)) for fault in found.schedule],
         "seed": found.calls[0].trial.seed if found.calls else None,

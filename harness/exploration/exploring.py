@@ -96,10 +96,13 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.findings.interrupted or self.goes_on:
             return None
+        if (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed):
+            return ExitStatus.USER_MISTAKE
         if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or self.few or self.untried or self.unbitten:
+        essential = self.findings.essential or (self.stated is not None and self.stated.essential)
+        if essential or cut or self.few or self.untried or self.unbitten:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
 
@@ -161,7 +164,8 @@ def explore(
     something new, which are tried again, for at most half of the budget's schedules, and varied, and to which is added.
     `errors`: so many schedules more, or a quarter of the seconds, seek the largest error where a claim bounds one, at
     the scenario's own sizes. In a small world, the scenario is also run once as it is stated: what that violates, the
-    search has found. `show` is told of what is found while it goes on, and `say` of what comes after; `come_to`
+    search has found. Where the user's code fails in what comes after the search, that is told beside what it has found.
+    `show` is told of what is found while it goes on, and `say` of what comes after; `come_to`
     is told of all of it, each time that there is more.
     """
     if output is not None and not output.parent.is_dir():
@@ -211,7 +215,7 @@ def explore(
     whole: list[Violation] = []
     if own is not None and not findings.interrupted:
         stated = _as_stated(own, bench, for_spark, findings)
-        if stated is not None:
+        if stated is not None and stated.bench is not None:
             # What the search has found by itself counts once.
             new = [one for one in stated.violations if one[1].kind not in findings.kinds]
             whole += _new_kinds(findings, new)

@@ -14,12 +14,13 @@ from typing import Final
 
 from ..contracts.injection import FaultKind
 from ..core.addresses import Moment, Point, Side
+from ..core.errors import UsersCodeFailed
 from ..core.guarantees import Guarantee
 from ..core.quantities import Duration
 from ..core.schedule import AtTime, Fault, Schedule
 from ..core.verdicts import Measured, Status, Verdict
 from ..recording.history import History
-from .bench import Bench, Outcome, Trial
+from .bench import Bench, Outcome, Trial, under
 from .census import Reached
 from .plans import RandomSchedules
 from .shrinking import smallest
@@ -71,6 +72,8 @@ class LargestErrors:
     """What broke a claim on the way."""
     interrupted: bool = False
     """By Ctrl-C: then nothing was made small."""
+    failed: UsersCodeFailed | None = None
+    """How the user's code failed under a schedule, so that no more were tried, and nothing was made small."""
 
     @property
     def largest(self) -> CloseCall | None:
@@ -116,10 +119,7 @@ def largest_errors(
     until: Callable[[int, float], bool] = lambda tried, ratio: False,
 ) -> LargestErrors:
     """Try so many schedules, or `until` that says that it is enough, of how many were tried and how close the closest
-    came. Same bench and number, same result.
-
-    Raises UsersCodeFailed when the user's code does under one of them, InvalidScenario where no claim of the bench
-    states an amount.
+    came. Same bench and number, same result. Ctrl-C ends it, and so does the user's code where it fails.
     """
     seeker = _Seeker(bench, kinds)
     try:
@@ -129,7 +129,9 @@ def largest_errors(
                 break
         return seeker.found()
     except KeyboardInterrupt:
-        return seeker.so_far()
+        return replace(seeker.so_far(), interrupted=True)
+    except UsersCodeFailed as error:
+        return replace(seeker.so_far(), failed=error)
 
 
 @dataclass
@@ -164,7 +166,8 @@ class _Seeker:
             return
         self._seen.add(key)
         self.tried += 1
-        history = self.bench.run(trial.schedule, trial.seed)
+        with under(trial):
+            history = self.bench.run(trial.schedule, trial.seed)
         verdicts = self.bench.judge(history)
         if any(verdict.status is Status.VIOLATED for verdict in verdicts):
             self.violations.append((trial, self.bench.outcome(history)))
@@ -175,7 +178,7 @@ class _Seeker:
             del calls[_KEPT:]
 
     def so_far(self) -> LargestErrors:
-        return LargestErrors(self.bench, self.tried, self._calls(), tuple(self.violations), interrupted=True)
+        return LargestErrors(self.bench, self.tried, self._calls(), tuple(self.violations))
 
     def found(self) -> LargestErrors:
         """With the schedule of the largest made small."""

@@ -19,7 +19,7 @@ from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
 from .held_signals import signals_held
 from .memory import look_seldom
-from .pieces import Piece, PieceProgress, Source, Through, Tried, is_past, work_through
+from .pieces import CodeFailed, Piece, PieceProgress, Source, Through, Tried, is_past, work_through
 from .plans import IN_A_WORLD, SearchPlan
 
 if TYPE_CHECKING:
@@ -222,15 +222,15 @@ def _end_with_search(theirs: Connection, over: threading.Event) -> None:
     os._exit(1)
 
 
-def _work(chunk: tuple[Piece, ...]) -> list[Tried | Through]:
+def _work(chunk: tuple[Piece, ...]) -> list[Tried | Through | CodeFailed]:
     worker = _worker
     assert worker is not None
-    done: list[Tried | Through] = []
+    done: list[Tried | Through | CodeFailed] = []
     if worker.stopped:
         return done
     for piece in chunk:
         for progress in work_through(worker.bench, worker.plans, piece):
             done.append(progress)
-            if worker.stopped:
+            if worker.stopped or isinstance(progress, CodeFailed):
                 return done
     return done

@@ -36,7 +36,7 @@ from ..worlds.spark.control.nodes import LOOPBACK
 from ..worlds.spark.control.run_messages import Failed
 from ..worlds.spark.control.run_server import from_afar
 from .bench import Bench
-from .pieces import Again, CutShort, LostPiece, Piece, PieceProgress, Through, Tried, is_past
+from .pieces import Again, CodeFailed, CutShort, LostPiece, Piece, PieceProgress, Through, Tried, is_past
 from .plans import SearchPlan
 from .spark_protocol import Done, Dropped, FromDriver, PieceBatch, SearchStopped, SparkReady, from_driver
 from .spark_worker import Task
@@ -291,6 +291,8 @@ class SparkWorkers:
                 yield Tried(worked.piece, place, worked.random, outcome)
             if worked.through:
                 yield Through(worked.piece)
+            if worked.failed is not None:
+                yield CodeFailed(worked.piece, from_afar(worked.failed))
             known = self._piece_seconds.get(plan, _FIRST_SECONDS)
             self._piece_seconds[plan] = known + (worked.seconds - known) / 10
 

@@ -13,6 +13,7 @@ from itertools import islice
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.errors import StreamproofError, UsersCodeFailed
 from ..core.verdicts import Status
 from .bench import Bench, Outcome, Trial, resized
 from .plans import SearchPlan
@@ -50,6 +51,14 @@ class Through:
 
 
 @dataclass(frozen=True)
+class CodeFailed:
+    """The user's code failed under a trial of a piece. Those after it were not tried."""
+
+    piece: Piece
+    error: StreamproofError
+
+
+@dataclass(frozen=True)
 class LostPiece:
     """A piece that nobody tries any more."""
 
@@ -71,7 +80,7 @@ class CutShort:
     why: str
 
 
-PieceProgress = Tried | Through | LostPiece | Again | CutShort
+PieceProgress = Tried | Through | CodeFailed | LostPiece | Again | CutShort
 
 
 def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
@@ -92,13 +101,17 @@ def one_after_another(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
             yield number, piece
 
 
-def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Iterator[Tried | Through]:
-    """Try all trials of a piece."""
+def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Iterator[Tried | Through | CodeFailed]:
+    """Try all trials of a piece, or those until the user's code fails under one."""
     plan, number = piece
-    for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):
-        told = trial if outcome.status is Status.VIOLATED or outcome.exercised_new else None
-        yield Tried(piece, place, trial.random, outcome, told)
-    yield Through(piece)
+    try:
+        for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):
+            told = trial if outcome.status is Status.VIOLATED or outcome.exercised_new else None
+            yield Tried(piece, place, trial.random, outcome, told)
+    except UsersCodeFailed as error:
+        yield CodeFailed(piece, error)
+    else:
+        yield Through(piece)
 
 
 def is_past(deadline: float | None) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from ..core.errors import InvalidScenario, ProcessDied
+from ..core.errors import InvalidScenario, ProcessDied, UsersCodeFailed
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
@@ -26,6 +26,7 @@ from .memory import seldom_looked_at
 from .on_cores import alone, together
 from .pieces import (
     Again,
+    CodeFailed,
     CutShort,
     LostPiece,
     Piece,
@@ -251,11 +252,11 @@ def search(
 
     With a Spark `master` it is the cores of that cluster that try them; what dies of a schedule there costs that part
     and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
-    was found until then is returned. So are violations, where a process of this machine's ended by itself.
+    was found until then is returned. So it is where the user's code fails under a schedule, or a process of this
+    machine's ended by itself, and something had been violated before.
 
-    Raises UsersCodeFailed when the user's code does under a schedule; ProcessDied when a process ended by itself, and
-    nothing had been violated before; with a master, MissingTool or UserMistake where
-    it cannot be reached.
+    Raises UsersCodeFailed and ProcessDied where nothing had been; with a master, MissingTool or UserMistake where it
+    cannot be reached.
     """
     findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
     enumerated = [plan for plan in plans if isinstance(plan, Successive)]
@@ -280,7 +281,7 @@ def search(
                     findings.exhausted = not is_past(deadline) and not findings.cut_short
     except KeyboardInterrupt:
         findings.interrupted = True
-    except ProcessDied as error:
+    except (ProcessDied, UsersCodeFailed) as error:
         if not findings.violations:
             raise
         findings.cut_short = str(error)
@@ -331,6 +332,8 @@ def _counted(
                     succession.through += 1
                     succession.of_those_through += begun
                     begun = 0
+            case CodeFailed(error=error):
+                raise error
             case LostPiece(piece=(plan, number), why=why):
                 lost = plans[plan].lost(bench, number)
                 findings.lost += lost.trials

@@ -24,7 +24,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.records import Offered
-from .bench import Bench, Trial, ViolationKind, under
+from .bench import Bench, Trial, ViolationKind
 from .census import Reached
 from .classes import distinct
 from .trial_runs import TrialRuns
@@ -76,16 +76,13 @@ def smallest(
 
 
 def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
-    """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world.
-
-    Raises UsersCodeFailed when the user's code does.
-    """
-    for seed in range(trial.seed, trial.seed + seeds):
-        with under(replace(trial, seed=seed)):
-            history = bench.run(trial.schedule, seed)
-        if not bench.violates(history, kind):
-            return False
-    return True
+    """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world. Where the user's code
+    fails under one of them, it does not."""
+    try:
+        seen = (bench.run(trial.schedule, seed) for seed in range(trial.seed, trial.seed + seeds))
+        return all(bench.violates(history, kind) for history in seen)
+    except UsersCodeFailed:
+        return False
 
 
 class _Shrinker:
@@ -140,7 +137,9 @@ class _Shrinker:
         """
         events, batch = self._size(self.bench)
         for more in range(events, min(self._most, events + _SLACK_TRIES * batch) + 1, batch):
-            bench = self.bench if more == events else self.bench.with_input(more, batch)
+            bench = self.bench if more == events else self._resized(more, batch)
+            if bench is None:
+                continue
             self.runs += 1
             try:
                 history = bench.run(self.schedule, self._seed)
@@ -202,7 +201,10 @@ class _Shrinker:
         """As few events as do, with the batches and addresses as they are."""
         events, batch = self._size(self.bench)
         for fewer in _amounts(events):
-            smaller = TrialRuns(self.bench.with_input(fewer, batch), self._seed)
+            bench = self._resized(fewer, batch)
+            if bench is None:
+                continue
+            smaller = TrialRuns(bench, self._seed)
             if self._shows(smaller, self.schedule):
                 self._go_on_with(smaller)
                 return
@@ -236,9 +238,10 @@ class _Shrinker:
         for fewer in (*_amounts(events), events):
             if batch == 1 and fewer == events:
                 return
-            smaller = self._resized(fewer, 1)
-            if smaller is None:
-                return
+            bench = self._resized(fewer, 1)
+            if bench is None:
+                continue
+            smaller = TrialRuns(bench, self._seed)
             for schedule in islice(self._anew(smaller, ()), _TRIES):
                 if self._shows(smaller, schedule):
                     self._go_on_with(smaller)
@@ -246,11 +249,12 @@ class _Shrinker:
                     return
             smaller.close()
 
-    def _resized(self, events: int, batch: int) -> TrialRuns | None:
-        """None where the scenario makes no sense with such an input: in smaller batches event time passes more slowly,
-        and a window can come to last longer than the time-out of a source."""
+    def _resized(self, events: int, batch: int) -> Bench | None:
+        """None where the scenario makes no sense with such an input: its workload draws no such number of events; or in
+        smaller batches event time passes more slowly, and a window comes to last longer than the time-out of a source.
+        """
         try:
-            return TrialRuns(self.bench.with_input(events, batch), self._seed)
+            return self.bench.with_input(events, batch)
         except InvalidScenario:
             return None
 
@@ -275,7 +279,10 @@ class _Shrinker:
         if self._effort <= 0:
             return []
         self._spend(runs.bench)
-        return distinct(runs.reached_after(before))
+        try:
+            return distinct(runs.reached_after(before))
+        except UsersCodeFailed:
+            return []
 
     def _strike_earlier(self) -> None:
         for place, fault in enumerate(self.schedule):

@@ -172,4 +172,7 @@ def largest_error(
         registry.faults[kind].require_drawn(bench.cluster.name)
     require_repeatable(scenario)
     bench.require_forgetting()
-    return largest_errors(bench, schedules, kinds=tuple(kinds))
+    found = largest_errors(bench, schedules, kinds=tuple(kinds))
+    if found.failed is not None:
+        raise found.failed
+    return found

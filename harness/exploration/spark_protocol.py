@@ -29,6 +29,8 @@ class PieceOutcome(msgspec.Struct, frozen=True, array_like=True):
     seconds: float
     lost: str = ""
     """How the workers that tried it were lost, where nobody could."""
+    failed: Failed | None = None
+    """How the user's code failed under the trial after those."""
 
 
 class SparkReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):

@@ -18,7 +18,7 @@ from ..worlds.simulated.options import SimulationOptions
 from ..worlds.spark.control.run_messages import Failed
 from .bench import Bench, Outcome
 from .memory import look_seldom
-from .pieces import Piece, Through, Tried, is_past, work_through
+from .pieces import CodeFailed, Piece, Through, Tried, is_past, work_through
 from .plans import SearchPlan
 from .spark_protocol import Done, PieceBatch, PieceOutcome
 
@@ -40,7 +40,7 @@ _known: dict[bytes, tuple[Bench, Sequence[SearchPlan]]] = {}
 
 
 def try_parts(task: Any, parts: Iterable[PieceBatch]) -> Iterator[bytes]:
-    """A message to the driver for each: `Done`, or `Failed` when the user's code fails.
+    """A message to the driver for each: `Done`, or `Failed` where nothing of it can be tried.
 
     `task` is a `Task`, pickled, as a broadcast variable.
     """
@@ -59,6 +59,8 @@ def _worked(body: bytes, part: PieceBatch) -> Done:
         if is_past(deadline):
             break
         worked.append(_piece(bench, plans, piece, deadline))
+        if worked[-1].failed is not None:
+            break
     return Done(part.number, worked)
 
 
@@ -66,6 +68,7 @@ def _piece(bench: Bench, plans: Sequence[SearchPlan], piece: Piece, deadline: fl
     began = time.monotonic()
     outcomes: list[Outcome] = []
     random = through = False
+    failed = None
     for progress in work_through(bench, plans, piece):
         match progress:
             case Tried():
@@ -73,9 +76,11 @@ def _piece(bench: Bench, plans: Sequence[SearchPlan], piece: Piece, deadline: fl
                 random = progress.random
             case Through():
                 through = True
+            case CodeFailed(error=error):
+                failed = Failed(type(error).__name__, str(error))
         if is_past(deadline):
             break
-    return PieceOutcome(piece, outcomes, random, through, time.monotonic() - began)
+    return PieceOutcome(piece, outcomes, random, through, time.monotonic() - began, failed=failed)
 
 
 def _bench(body: bytes) -> tuple[Bench, Sequence[SearchPlan]]:

@@ -12,6 +12,7 @@ from ..core.verdicts import Status
 from ..core.wording import counted
 from ..judging.exercised import NEVER, Activity, said_never
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
+from .as_stated import AsStated
 from .corpus import CorpusGrowth
 from .counterexample import ReplayedCounterexample
 from .exhausting import not_covered, statements
@@ -68,10 +69,7 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     if explored.own is not None and (scaled := ", ".join(scaled_down(explored.own, scenario))):
         yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
     if explored.stated is not None:
-        outcome = explored.stated.outcome
-        tones = {Status.HOLDS: Tone.PLAIN, Status.VIOLATED: Tone.BAD}
-        tone = Tone.OPEN if outcome is None else tones.get(outcome.status, Tone.OPEN)
-        yield Fact("as stated", str(explored.stated), tone)
+        yield Fact("as stated", str(explored.stated), _tone_of(explored.stated))
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     if explored.goes_on:
@@ -152,11 +150,20 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         )
 
 
+def _tone_of(stated: AsStated) -> Tone:
+    if stated.failed:
+        return Tone.BAD
+    tones = {Status.HOLDS: Tone.PLAIN, Status.VIOLATED: Tone.BAD}
+    return Tone.OPEN if stated.outcome is None else tones.get(stated.outcome.status, Tone.OPEN)
+
+
 def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
     """How close failures came to a bound, and by which schedule."""
     if found is None:
         return
     sought = f"{counted(found.tried, 'schedule')} sought it"
+    if found.failed is not None:
+        yield Fact("errors", f"the code fails under a schedule that was to seek the largest: {found.failed}", Tone.BAD)
     if not found.ratio:
         yield Fact("errors", f"largest error / bound: {largest_said(found)}; {sought}")
         return

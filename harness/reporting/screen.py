@@ -50,7 +50,8 @@ def fact_lines(facts: Sequence[Fact], width: int = _LABEL) -> Iterator[Text]:
     """In two columns, of which the first is so wide, or as its longest label needs it to be."""
     width = max([width, *(len(fact.label) + 1 for fact in facts)])
     for fact in facts:
-        yield Text.assemble(f"  {fact.label:<{width}}", (fact.text, _FACTS[fact.tone]))
+        text = fact.text.replace("\n", f"\n  {'':<{width}}")
+        yield Text.assemble(f"  {fact.label:<{width}}", (text, _FACTS[fact.tone]))
 
 
 def verdict_lines(verdicts: Sequence[ShownVerdict], most: int | None = None) -> Iterator[Text]:

@@ -34,7 +34,8 @@ def explore_command(
         str | None,
         typer.Argument(
             metavar="SCENARIO",
-            help="A scenario's name, as `list` shows it, or module:attribute. Its own faults are left aside.",
+            help="A scenario's name, as `list` shows it, or module:attribute. The search draws faults of its "
+            "own; those of the scenario are tried once, at its own sizes, and left aside with --own-sizes.",
             autocompletion=complete_scenario,
             show_default=False,
         ),

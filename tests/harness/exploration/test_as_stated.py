@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scaling import scaled
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import ExitStatus
-from streamproof.harness.core.events import Event
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.guarantees import exactly_once_output
+from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.documenting import document_of
 from streamproof.harness.exploration.exploring import Explored, explore
 from streamproof.harness.exploration.search import SearchBudget
@@ -25,7 +28,9 @@ from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.spec import Setup
 from streamproof.reference_impls.mechanisms.output_log import OutputLog
 from streamproof.reference_impls.passive_replication import passive_replication
-from streamproof.scenarios.trace import trace
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.scenarios.trace import Trace, trace
+from streamproof.scenarios.windows import windows
 from streamproof.scenarios.workloads import numbered
 
 MOST = 64
@@ -55,7 +60,10 @@ def searched(tmp_path: Path, *faults: Fault, own: bool = True, short: bool = Tru
     subject = passive_replication(trace(), checkpoint_every=events(50), sink_filter=True)
     if short:
         subject = replace(subject, setups={role: with_short_logs(one) for role, one in subject.setups.items()})
-    scenario = Scenario(subject, numbered(events=400), faults)
+    return searched_for(Scenario(subject, numbered(events=400), faults), tmp_path, own)
+
+
+def searched_for(scenario: Scenario, tmp_path: Path, own: bool = True) -> Explored:
     stated, small = (Named("mine", "mine:scenario", "", one) for one in (scenario, scaled(scenario)))
     given = {"own": stated} if own else {}
     return explore(small, Registry(), SearchBudget(40), seed=7, jobs=1, output=tmp_path / "found.json", **given)
@@ -92,7 +100,19 @@ def test_what_comes_after_no_fault_of_its_own_is_not_run_again(tmp_path: Path) -
         ),
         (
             [stop("trace-0").after(events(4))],
-            "not tried under its own fault, with 400 events: this cluster cannot stop",
+            "not tried under its own fault, with 400 events: no stop of ",
+        ),
+        (
+            [crash("trace-0")],
+            "not tried under its own fault, with 400 events: crash trace-0: say when, with .at(...) or .after(...)",
+        ),
+        (
+            [Fault("my-kind", ("trace-0",)).after(events(9))],
+            "not tried under its own fault, with 400 events: there is no kind of fault 'my-kind'",
+        ),
+        (
+            [crash("count-9").after(events(9))],
+            "not tried under its own fault, with 400 events: there is no slice, driver or node 'count-9'",
         ),
     ],
 )
@@ -101,3 +121,48 @@ def test_what_came_of_the_scenario_itself_is_said(faults: list[Fault], said: str
     assert found.exit_status is ExitStatus.HOLDS
     assert str(found.stated).startswith(said)
     assert document_of(found)["as_stated"] == str(found.stated)
+
+
+def test_a_scenario_that_is_refused_at_its_own_sizes_is_searched_all_the_same(tmp_path: Path) -> None:
+    """In a small world its window is over sooner."""
+    subject = source_replay(windows(window=1_000), timeout=seconds(0.05))
+    found = searched_for(Scenario(subject, numbered(events=20_000), [crash("window-0").after(events(100))]), tmp_path)
+    assert (found.findings.tried, found.exit_status) == (40, ExitStatus.HOLDS)
+    assert re.match(r"not tried under its own fault, with 20,000 events: window .* lasts 0\.1", str(found.stated))
+
+
+class FewAlone(Trace):
+    """Fails with more input than a small world has."""
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.seq > MOST:
+            raise ValueError("too much")
+        return super().process(event, state)
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_code_that_fails_with_all_of_the_input_is_told_beside_what_was_found(sound: bool, tmp_path: Path) -> None:
+    topology = trace()
+    stages = {
+        name: replace(stage, operator=FewAlone()) if name == "trace" else stage
+        for name, stage in topology.stages.items()
+    }
+    topology = replace(topology, stages=stages)
+    subject = passive_replication(topology, checkpoint_every=events(50), sink_filter=sound)
+    scenario = Scenario(subject, numbered(events=400), [CRASH], claims=[exactly_once_output()])
+    found = searched_for(scenario, tmp_path)
+    assert found.exit_status is (ExitStatus.USER_MISTAKE if sound else ExitStatus.VIOLATED)
+    assert len(found.kept) == (0 if sound else 1)
+    assert str(found.stated).startswith("under its own fault, with 400 events: its code fails: operator of trace-1 ")
+    assert document_of(found)["as_stated"] == str(found.stated)
+
+
+def test_what_holds_in_a_small_world_is_unknown_where_as_stated_the_claim_rests_on_what_never_came(
+    tmp_path: Path,
+) -> None:
+    """A checkpoint every thousand of its 400 events, and one every three in a small world."""
+    subject = passive_replication(trace(), checkpoint_every=events(1_000), sink_filter=True)
+    found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path)
+    assert (found.findings.statuses[Status.VIOLATED], found.findings.essential) == (0, 0)
+    assert found.exit_status is ExitStatus.UNKNOWN
+    assert "UNKNOWN (this was not tried: no checkpoint became durable" in str(found.stated)

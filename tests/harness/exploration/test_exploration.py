@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
+from pyspark import cloudpickle
 
 import remembering
 from golden_draws import counterexample as shrunk_counterexample
@@ -46,6 +48,7 @@ from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Role, Stage, Topology
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
@@ -69,6 +72,8 @@ from streamproof.harness.exploration.plans import (
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.exploration.sizes import brought_down
+from streamproof.harness.exploration.spark_protocol import Done, PieceBatch, from_worker
+from streamproof.harness.exploration.spark_worker import Task, try_parts
 from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
@@ -392,24 +397,66 @@ def test_given_schedules_are_tried_in_their_order() -> None:
 
 
 class Fragile(Trace):
-    """Fails once it has taken an input twice in a row, which no run without failures gives it."""
+    """Fails once it has taken an input twice in a row, which no run without failures gives it; from one on."""
+
+    def __init__(self, since: int = 1) -> None:
+        super().__init__()
+        self._since = since
 
     def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
-        if event.value in state.get(event.key, ()):
+        if event.seq >= self._since and event.value in state.get(event.key, ()):
             raise ValueError("seen before")
         return super().process(event, state)
 
 
-def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
+def traced_by(operator: Trace) -> Bench:
+    """The broken filter before an operator of one's own."""
     broken = bench_of(BROKEN).scenario
     subject: Any = broken.subject
     stages = {
-        name: replace(stage, operator=Fragile()) if name == "trace" else stage
+        name: replace(stage, operator=operator) if name == "trace" else stage
         for name, stage in subject.topology.stages.items()
     }
     scenario = replace(broken, subject=replace(subject, topology=replace(subject.topology, stages=stages)))
-    with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
-        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], SearchBudget())
+    return Bench(scenario, REGISTRY, seed=7)
+
+
+UNDER_ITS_SCHEDULE = r"(?s)seen before.*This was under seed 7 and the schedule: crash"
+
+
+def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
+    with pytest.raises(InvalidOperator, match=UNDER_ITS_SCHEDULE):
+        search(traced_by(Fragile()), [EverySingle()], SearchBudget())
+
+
+def test_code_that_fails_under_a_crash_before_the_search_is_reported_with_it() -> None:
+    with pytest.raises(InvalidOperator, match=UNDER_ITS_SCHEDULE):
+        traced_by(Fragile()).require_forgetting()
+
+
+def test_what_was_violated_before_code_fails_is_kept_whoever_tries_it() -> None:
+    by_one, by_two = (
+        search(traced_by(Fragile(since=30)), plans(), SearchBudget(400), jobs=jobs, origin=None) for jobs in (1, 2)
+    )
+    assert by_one.violations
+    assert re.search(UNDER_ITS_SCHEDULE, by_one.cut_short)
+    assert not by_one.exhausted
+    assert told(by_one) == told(by_two)
+
+
+def test_a_worker_of_spark_tells_what_it_has_tried_before_code_fails() -> None:
+    bench, given = traced_by(Fragile()), [EverySingle()]
+    pieces = tuple((0, number) for number in EverySingle().pieces(bench))
+    task = SimpleNamespace(value=cloudpickle.dumps(Task(bench.scenario, tuple(given), 7, bench.cluster.options)))
+    (body,) = try_parts(task, [PieceBatch(1, pieces, None)])
+    done = from_worker.decode(body)
+    assert isinstance(done, Done)
+    *tried, last = done.worked
+    assert tried
+    assert all(one.through and one.failed is None for one in tried)
+    assert not last.through
+    assert last.failed is not None
+    assert re.search(UNDER_ITS_SCHEDULE, last.failed.message)
 
 
 @dataclass(frozen=True)
@@ -1074,6 +1121,58 @@ def test_a_counterexample_is_plain_data(file: Path) -> None:
     content = json.loads(file.read_text())
     assert content["version"] == 4
     assert set(content) == set(Counterexample.__struct_fields__)
+
+
+def in_pairs(count: int, seed: int) -> Iterator[tuple[str, object]]:
+    for number in range(count // 2):
+        yield f"k{number % 8}", "in"
+        yield f"k{number % 8}", "out"
+
+
+def test_input_that_can_be_drawn_in_some_amounts_only_is_made_small_all_the_same() -> None:
+    scenario = named(BROKEN).scenario
+    bench = Bench(replace(scenario, workload=Workload("pairs", EVENTS, BATCH, in_pairs)), REGISTRY, seed=7)
+    found = search(bench, plans(), SearchBudget(400), until=lambda violation: True)
+    small = shrink(bench, found.violations[0].trial, found.violations[0].kind, effort=EFFORT)
+    assert small.events < EVENTS
+    assert small.events % 2 == 0
+    assert small.bench.attempt(small.trial).kind == small.kind
+
+
+class Choosy(Trace):
+    """Of what `marked` draws, it takes ten events or more."""
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.key.endswith(" of few"):
+            raise ValueError("too few")
+        return super().process(event, state)
+
+
+def marked(count: int, seed: int) -> Iterator[tuple[str, object]]:
+    for number in range(count):
+        yield f"k{number % 8} of {'few' if count < 10 else 'many'}", number
+
+
+def test_input_with_which_code_fails_is_none_to_shrink_to() -> None:
+    scenario = traced_by(Choosy()).scenario
+    bench = Bench(replace(scenario, workload=Workload("marked", EVENTS, BATCH, marked)), REGISTRY, seed=7)
+    found = search(bench, plans(), SearchBudget(400), until=lambda violation: True)
+    small = shrink(bench, found.violations[0].trial, found.violations[0].kind, effort=EFFORT)
+    assert 10 <= small.events < EVENTS
+
+
+def test_what_fails_under_another_seed_does_not_show_whoever_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    violation, _ = shrunk()
+    bench, run = bench_of(BROKEN), Bench.run
+
+    def under_one_seed(self: Bench, schedule: Any, seed: int) -> Any:
+        if seed != violation.trial.seed:
+            raise InvalidOperator("by hand")
+        return run(self, schedule, seed)
+
+    monkeypatch.setattr(Bench, "run", under_one_seed)
+    assert shows_violation(bench, violation.trial, violation.kind)
+    assert not shows_violation(bench, violation.trial, violation.kind, STEADY)
 
 
 def test_an_input_that_the_scenario_refuses_is_none_to_shrink_to() -> None:

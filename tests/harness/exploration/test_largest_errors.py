@@ -1,5 +1,6 @@
 """How close failures come to a bound is sought, and what is found is shown with the schedule that shows it again."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -8,11 +9,14 @@ import pytest
 
 from streamproof import approximate, bounded_error, exactly_once, largest_error, simulate
 from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scaling import scaled
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import ExitStatus, UnknownName, Unsupported
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.documenting import document_of
 from streamproof.harness.exploration.exploring import Explored, explore
 from streamproof.harness.exploration.largest_errors import LargestErrors, largest_errors, measures
 from streamproof.harness.exploration.search import SearchBudget
@@ -116,3 +120,23 @@ def test_what_breaks_a_claim_on_the_way_is_a_violation_like_any_other(tmp_path: 
     (kept,) = answer.kept
     assert kept.content.anomaly == Anomaly.BOUND_EXCEEDED
     assert kept.file.exists()
+
+
+class Careful(Totals):
+    """Fails where of much input any was lost."""
+
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
+        if event.seq > 40 and sum(state.values()) < event.seq - 1:
+            raise ValueError("lost")
+        return super().process(event, state)
+
+
+def test_code_that_fails_while_the_largest_is_sought_is_told_beside_what_was_found(tmp_path: Path) -> None:
+    own = replace(ONE, subject=approximate(one_total(Careful(by_sum=True)), theta=24, l=4, gamma=40))
+    named, stated = (Named("mine", "", "", one) for one in (scaled(own), own))
+    found = explore(named, REGISTRY, SearchBudget(8), seed=7, jobs=1, output=tmp_path / "c.json", own=stated, errors=10)
+    assert (found.findings.tried, found.findings.essential) == (8, 0)
+    assert found.exit_status is ExitStatus.USER_MISTAKE
+    failed = document_of(found)["largest_error"]["failed"]
+    assert re.search(r"(?s)lost\nThis was under seed 7 and the schedule: crash sum-0", failed)
+    assert any(failed in fact.text for fact in view_of_search(found).facts if fact.label == "errors")

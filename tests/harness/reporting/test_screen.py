@@ -350,9 +350,10 @@ def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_said_stands_in_one_column_however_long_a_label_is() -> None:
-    facts = [Fact("struck", "501 addresses"), Fact("not looked at", "files"), Fact("", "and more")]
-    assert [line.plain for line in fact_lines(facts)] == [
-        "  struck        501 addresses",
+    facts = [Fact("struck", "501\naddresses"), Fact("not looked at", "files"), Fact("", "and more")]
+    assert "\n".join(line.plain for line in fact_lines(facts)).splitlines() == [
+        "  struck        501",
+        "                addresses",
         "  not looked at files",
         "                and more",
     ]
