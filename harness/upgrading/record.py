@@ -98,6 +98,11 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     durations: dict[str, float] = {}
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """Its runs."""
+        return tuple(folder for one in self.switched for folder in _folders_of(one))
+
+    @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         return tuple(claim.as_guarantee() for claim in self.claims)
 
@@ -236,10 +241,9 @@ def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrad
 
 
 def _left_out(folder: Path, record: UpgradeRecord) -> Iterator[str]:
-    """Runs of an upgrade that are there, and the record does not speak of. Of the others, one that a failure of ours
-    cut short may have left some."""
-    told = {one.folder for one in record.switched}
-    for run in sorted((folder / "runs").glob(f"{Way.UPGRADE}-*")):
+    """Runs that are there, and of which the record does not speak."""
+    told = set(record.folders)
+    for run in sorted((folder / "runs").glob("*")):
         name = f"runs/{run.name}"
         if (run / "seal.json").exists() and name not in told:
             yield f"{name} is a run, and {UPGRADE_FILE} does not speak of it"

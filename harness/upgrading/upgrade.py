@@ -113,7 +113,7 @@ def upgrade(
     there = path.exists()
     try:
         record = tried.run()
-        write_upgrade(path, record)
+        _leave(path, record)
         return path, record
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
@@ -122,6 +122,16 @@ def upgrade(
         raise
     finally:
         shutil.rmtree(path / "work", ignore_errors=True)
+
+
+def _leave(path: Path, record: UpgradeRecord) -> None:
+    """Write the record, and leave no run of which it does not speak, such as one that was cut short. Raises
+    StorageFailed."""
+    told = set(record.folders)
+    for run in (path / "runs").iterdir():
+        if f"runs/{run.name}" not in told:
+            shutil.rmtree(run, ignore_errors=True)
+    write_upgrade(path, record)
 
 
 @dataclass(frozen=True)
@@ -158,10 +168,10 @@ class _Upgrade:
     watches: bool = True
     """Whether there are crash points inside Spark."""
     runs: int = 0
-    alone_early: dict[str, list[Stamped]] = field(default_factory=dict)
-    """What a version makes of the input that ends early: its two attempts alone."""
-    since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
-    """What a version makes of the input from a batch on: its two attempts alone."""
+    alone_early: dict[str, list[Stamped] | InvalidOperator] = field(default_factory=dict)
+    """What a version makes of the input that ends early: its two attempts alone; or how it failed there."""
+    since: dict[tuple[str, int], list[Stamped] | InvalidOperator] = field(default_factory=dict)
+    """What a version makes of the input from a batch on: its two attempts alone; or how it failed there."""
     unjudgeable: str = ""
     """Why nothing can be judged."""
 
@@ -330,14 +340,14 @@ class _Upgrade:
             kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
             enough = most is not None and sum(not one.switched.early for one in tried) >= most
             if self._left() <= kept or enough:
-                why = f"{most:,} were asked for" if enough else NO_TIME
-                self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
+                self._say_not_tried(way, groups, f"{most:,} were asked for" if enough else NO_TIME)
                 break
+            first = len(groups) == everything
             group = groups.pop()
             here = states.passed(group[0])
             assert here is not None
             crashed = made(here, group[0])
-            if not tried:
+            if first:
                 self._say_state_is_left(crashed)
                 self.unjudgeable = self._why_outside_there(worker, way, version, crashed)
                 if self.unjudgeable:
@@ -346,21 +356,31 @@ class _Upgrade:
                 worker.store.restore(crashed.state)
                 alone = self.in_force.get(_which(way), {})
                 went = go_on_in(worker, crashed.next_incarnation, self.contents, alone)
+                group += take_alike(states, here, went.attempt, groups)
+                mates = [
+                    mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None
+                ]
+                found = self._enter(worker, way, version, crashed, mates, went)
+            except InvalidOperator as error:
+                # There is nothing to compare it with, or no record that can hold it; of others there may be.
+                self._say_not_tried(way, [group], str(error))
+                continue
             except OwnFailure as error:
                 if not tried:
                     raise
                 # It says nothing of either version, and what was found before is known all the same.
-                self.not_tried += [f"{way}: {one.crash}: {error}" for some in (group, *groups) for one in some]
+                self._say_not_tried(way, [group, *groups], str(error))
                 break
-            group += take_alike(states, here, went.attempt, groups)
-            mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
-            tried.append(self._enter(worker, way, version, crashed, mates, went))
+            tried.append(found)
             if self._goes_on_early(tried):
                 try:
                     tried.append(self._early(worker, way, version, crashed, mates))
                 except StreamproofError as error:
                     self.not_tried.append(f"{way}: {tried[-1].switched.crashes[0]}, and an early end: {error}")
         return tried
+
+    def _say_not_tried(self, way: Way, groups: Sequence[Group], why: str) -> None:
+        self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
@@ -418,9 +438,9 @@ class _Upgrade:
         *,
         early: bool = False,
     ) -> _Tried:
-        run = self._next_run(str(way))
         since = crashed.next_incarnation
         references = self._reference(worker, _which(way), version, went.attempt, self.request.basis, early=early)
+        run = self._next_run(str(way))
         self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
         sides = self._sides(way, since, early=early, state_left=_has_state(crashed))
         judged = judge_switched(
@@ -451,29 +471,43 @@ class _Upgrade:
         early: bool = False,
     ) -> list[Stamped]:
         """What the version makes alone: of all input, of what was left of it when it was started, or of all of one that
-        ends early."""
+        ends early. Raises InvalidOperator where it fails alone on that, and what went wrong else."""
         if early:
             if which not in self.alone_early:
-                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early)
-            return self.alone_early[which]
+                fed = "on an input that ends before any of it comes again"
+                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early, fed)
+            return _made(self.alone_early[which])
         if basis is Basis.ALL or attempt.failure is not None:
             return self.alone[which]
         first = attempt.before[0] if attempt.before else attempt
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
         if (which, begun) not in self.since:
-            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:])
-        return self.since[which, begun]
+            fed = f"begun anew on the input from batch {begun} on"
+            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:], fed)
+        return _made(self.since[which, begun])
 
     def _live_alone(
-        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, batches: Sequence[Sequence[Event]]
-    ) -> list[Stamped]:
-        """What the version makes of this input in two attempts alone, which nobody watches."""
+        self,
+        worker: RecoveryWorker,
+        which: str,
+        version: UpgradeVersion,
+        batches: Sequence[Sequence[Event]],
+        fed: str,
+    ) -> list[Stamped] | InvalidOperator:
+        """What the version makes of this input in two attempts alone, which nobody watches; or how it fails on what it
+        is `fed`, in words, so that there is nothing to compare with."""
         found: list[Stamped] = []
         with worker.fed(version.query, batches):
             for actor in REFERENCES:
                 worker.store.clear()
                 one = worker.live(actor, actor, 1, watched=False)
-                _require_its_end(version.query, which, one)
+                if one.failure is not None:
+                    error = without_faults(version.query, one.failure)
+                    if not isinstance(error, InvalidOperator):
+                        raise error
+                    return InvalidOperator(
+                        f"{fed}, the {which} version fails alone, so that there is nothing to compare with: {error}"
+                    )
                 found += one.records
         return found
 
@@ -512,9 +546,12 @@ class _Upgrade:
         found = list(tried)
         switched = [one.switched for one in tried]
         planned = planned_beside(switched)
+        incomparable: dict[int, str] = {}
         for done in count():
-            place = next_beside(switched)
+            place = next_beside(switched, incomparable)
             if place is None:
+                if incomparable:
+                    self._say_unblamed(way, switched, next(iter(incomparable.values())))
                 break
             if self._left() <= 0:
                 self._say_unblamed(way, switched, NO_TIME)
@@ -524,6 +561,9 @@ class _Upgrade:
                 if not done:
                     before.moves_into(worker)
                 switched[place] = self._with_aside(worker, way, before, found[place])
+            except InvalidOperator as error:
+                # There is nothing to compare this one with, or no record that can hold it; of others there may be.
+                incomparable[place] = str(error)
             except OwnFailure as error:
                 self._say_unblamed(way, switched, str(error))
                 break
@@ -679,6 +719,13 @@ def said_differently(old: Mapping[str, object], new: Mapping[str, object]) -> tu
 def _until(profile: Profile, last: int) -> Profile:
     """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
+
+
+def _made(alone: list[Stamped] | InvalidOperator) -> list[Stamped]:
+    """What a version has made alone. Raises what it failed by."""
+    if isinstance(alone, InvalidOperator):
+        raise alone
+    return alone
 
 
 def _has_state(crashed: Crashed) -> bool:

@@ -107,14 +107,17 @@ def test_a_record_that_says_other_than_its_runs_is_found_out(
     assert str(WRONG) in said
 
 
-def test_a_run_that_the_record_leaves_out_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("upgrade-0001", "upgrade-0002"):
+@pytest.mark.parametrize("left_out", ["upgrade-0002", "rollback-0002", "beside-0002"])
+def test_a_run_that_the_record_leaves_out_is_found(
+    left_out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("upgrade-0001", left_out):
         write_run(tmp_path / "runs" / name, crash_at())
     write_upgrade(tmp_path, record(switched(CONTINUES, committed=-1)))
 
     assert run_command_line(["judge", str(tmp_path), "--json"]) == ExitStatus.USER_MISTAKE
     found = json.loads(capsys.readouterr().out)
-    assert found["differences"] == ["runs/upgrade-0002 is a run, and upgrade.json does not speak of it"]
+    assert found["differences"] == [f"runs/{left_out} is a run, and upgrade.json does not speak of it"]
 
 
 def test_what_the_version_before_came_to_is_judged_again_too(

@@ -234,6 +234,26 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
     assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
 
 
+def test_where_nothing_is_there_to_compare_one_with_beside_the_others_are_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    first, second = (msgspec.structs.replace(WRONG, committed=committed) for committed in (-1, 1))
+
+    def aside(worker: Any, way: Way, before: Any, one: Any, *, after: bool) -> Aside:
+        if one.switched.committed < 0:
+            raise InvalidOperator("the old version fails alone on that")
+        return FINE
+
+    monkeypatch.setattr(at_work, "_aside", aside)
+    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(first, second))
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN, Status.VIOLATED]
+    (said,) = at_work.not_looked_at
+    assert "from 1 state from which" in said
+    assert said.endswith("the old version fails alone on that.")
+
+
 def go_on(
     monkeypatch: pytest.MonkeyPatch,
     at_work: Any,
