@@ -96,6 +96,8 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     differ_in: tuple[str, ...] = ()
     """What the two queries say differently of themselves."""
     durations: dict[str, float] = {}
+    cut_short: str = ""
+    """Why it did not come to its end: what was found by then is here."""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def exit_status(self) -> ExitStatus:
         status = exit_status_of(self.switched, self.unjudgeable, self.on_state)
-        return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and self.not_tried else status
+        return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and (self.not_tried or self.cut_short) else status
 
     def before(self, one: Switched) -> SideRecord:
         return self.old if one.way is Way.UPGRADE else self.new

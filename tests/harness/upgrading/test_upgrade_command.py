@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -11,12 +13,15 @@ import pytest
 from certified import SUBJECT, crash_at, write_run
 from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, switched
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.command_line.ending import INTERRUPTED, Terminated
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.install import spark_choice
 from streamproof.harness.upgrading import upgrade as upgrading
-from streamproof.harness.upgrading.outcomes import Aside
+from streamproof.harness.upgrading.outcomes import Aside, UpgradeOutcome
 from streamproof.harness.upgrading.record import write_upgrade
+from streamproof.harness.upgrading.request import UpgradeRequest
+from streamproof.harness.upgrading.upgrade import UpgradeInterrupted
 from streamproof.scenarios.upgrades import PAIRS
 
 MODULE = "streamproof.scenarios.upgrades"
@@ -82,6 +87,54 @@ def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
     shown = " ".join(capsys.readouterr().out.split())
     assert ("expected of this pair" in shown) is bool(said)
     assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [(CONTINUES, INTERRUPTED), (WRONG, ExitStatus.VIOLATED)], ids=["nothing", "a violation"]
+)
+def test_whoever_interrupts_it_is_told_what_was_found_by_then(
+    outcome: UpgradeOutcome,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    came = switched(outcome, aside=Aside("runs/beside-0002", 2, CONTINUES) if outcome is WRONG else None)
+    ends_by(monkeypatch, UpgradeInterrupted(tmp_path, record(came, cut_short="it was interrupted")))
+
+    assert run_command_line(["upgrade", "keys-swapped"]) == status
+    said = capsys.readouterr()
+    assert f"  {outcome} " in said.out
+    assert "it did not come to its end: it was interrupted" in said.out
+    assert f"record {tmp_path}" in said.out
+    assert said.err.endswith("streamproof: interrupted; nothing is left running\n")
+
+    assert run_command_line(["upgrade", "keys-swapped", "--json"]) == status
+    found = json.loads(capsys.readouterr().out)
+    assert (found["interrupted"], found["cut_short"], found["exit_status"]) == (True, "it was interrupted", status)
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt, Terminated])
+def test_what_is_kept_is_said_whoever_ends_it(
+    by: type[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = by()
+    error.add_note("nothing had been found, and nothing is kept")
+    ends_by(monkeypatch, error)
+
+    with suppress(Terminated):
+        assert run_command_line(["upgrade", "keys-swapped"]) == INTERRUPTED
+    assert "streamproof: nothing had been found, and nothing is kept" in capsys.readouterr().err
+
+
+def ends_by(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Whatever is to be upgraded."""
+
+    def upgrade(request: UpgradeRequest, folder: Path | None, progress: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(Registry, "upgrades", {pair.name: pair for pair in PAIRS})
+    monkeypatch.setattr(upgrading, "upgrade", upgrade)
 
 
 def test_a_record_is_judged_again_by_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
