@@ -185,7 +185,7 @@ def test_what_the_same_code_has_tried_is_taken(asked: argparse.Namespace, monkey
     assert len(done) == 1
 
 
-@pytest.mark.parametrize("change", ["states", "damaged", "wrong"])
+@pytest.mark.parametrize("change", ["states", "damaged", "wrong", "cut short"])
 def test_what_is_not_the_same_or_no_answer_is_tried_again_in_its_place(
     change: str, asked: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +195,9 @@ def test_what_is_not_the_same_or_no_answer_is_tried_again_in_its_place(
         asked.states = 2
     if change == "damaged":
         (first[0] / UPGRADE_FILE).write_text('{"version": 2')
+    if change == "cut short":
+        kept = upgrades.read_upgrade(first[0])
+        write_upgrade(first[0], msgspec.structs.replace(kept, cut_short="it was interrupted"))
     again = comes_to(CONTINUES, monkeypatch)
     assert tried(PAIR, HERE, asked).right
     assert (len(first), len(again)) == (1, 1)

@@ -32,6 +32,7 @@ from streamproof.harness.contracts.subject import Deployment
 from streamproof.harness.core import signs
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, MissingTool, StreamproofError
+from streamproof.harness.core.events import Event
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
@@ -51,7 +52,7 @@ from streamproof.harness.recording.history import (
     Placed,
     Stamp,
 )
-from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Record, Started
 from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
@@ -109,6 +110,8 @@ class Does(StrEnum):
     """As by-id, in a table that is every run's, and is emptied for each."""
     DIES = "dies"
     """Its process ends with no word of why."""
+    NEEDS_THE_BEGINNING = "needs-the-beginning"
+    """Begun anew, it fails where its input does not begin with the first event."""
 
 
 _LEAVING = (
@@ -168,6 +171,8 @@ class ToyAttempt:
     """How many files its session has."""
     held: int | None = None
     """The batch that is in memory alone."""
+    given_to: str = ""
+    """The sink of the harness's that is given the rows of each batch; empty: none is."""
 
     @property
     def does(self) -> Does:
@@ -178,7 +183,7 @@ class ToyAttempt:
         """Raises InvalidOperator as a driver does."""
         for folder in (self.sink, self.checkpoint / "offsets", self.checkpoint / "commits"):
             folder.mkdir(parents=True, exist_ok=True)
-        committed = max((int(file.name) for file in (self.checkpoint / "commits").iterdir()), default=None)
+        committed = max(self._committed, default=None)
         first = 0 if committed is None else committed + 1
         before = None if committed is None else (self.incarnation - 1, committed)
         self.say(Started(self.actor, self.incarnation, before, row_number(first, 0)))
@@ -195,6 +200,10 @@ class ToyAttempt:
             raise InvalidOperator(f"query {self.query.name!r}: read failed: FileNotFoundError: rows")
         self.say(Kept(self.actor, self.incarnation, self._table()))
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
+
+    @property
+    def _committed(self) -> list[int]:
+        return [int(file.name) for file in (self.checkpoint / "commits").iterdir()]
 
     def look_into_stores(self) -> None:
         """What another run finds that begins, and then, of stores, what is left of this one's."""
@@ -213,6 +222,8 @@ class ToyAttempt:
             raise InvalidOperator(f"query {self.query.name!r} failed: ValueError: not this one")
         if self.does is Does.DIES:
             raise SystemExit(139)
+        if self.does is Does.NEEDS_THE_BEGINNING and self.spans[0][0] > 1 and not self._committed:
+            raise InvalidOperator(f"query {self.query.name!r} failed: KeyError: 'a'")
         if self.does is Does.NEVER_ENDS:
             self._hang()
 
@@ -247,6 +258,9 @@ class ToyAttempt:
             number, self.held = self.held, number
         if number is not None:
             self._store(number)
+        if self.given_to:
+            rows = [Event("q", row_number(number, 0), "a", self.spans[number][0], 0)]
+            self.say(Delivered(self.given_to, "q", self.incarnation, number, rows))
 
     def _tries_again(self, number: int) -> bool:
         tries = sorted(self.checkpoint.glob(f"tries-{number}-*"))
@@ -465,6 +479,7 @@ def _attempt(
         in_recovery_worker=True,
         warm=warm,
         written=written,
+        given_to=run.sink if plan.query.read is None else "",
     )
     try:
         attempt.look_into_stores() if run.kind is RunKind.STORES else attempt.live()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..core.addresses import Address
-from ..core.errors import StreamproofError
+from ..core.errors import InvalidOperator, StreamproofError
 from ..crash_points.inside_python.following import Noted
 from ..recording.records import Ended, Stamped
 from .crash_states import CrashState, Looks
@@ -116,6 +116,11 @@ class Attempt:
     def disturbed(self) -> bool:
         """Whether anything was done to it that it was to live on with."""
         return self.refused is not None or bool(self.lost)
+
+    @property
+    def ended_by_others(self) -> bool:
+        """Whether it failed by what is neither an error of its own nor silence: another like it may fare otherwise."""
+        return self.failure is not None and self.silent is None and not isinstance(self.failure, InvalidOperator)
 
     @property
     def ended(self) -> bool:

@@ -510,9 +510,10 @@ def _split(group: Group, fits: Callable[[Passed], bool], states: AttemptStates) 
 
 
 def _all_looks(attempt: Attempt) -> Looks | None:
-    """Of a recovery, with the attempts that failed before; None where it is not known of each."""
+    """Of a recovery, with the attempts that failed before; None where it is not known of each, or might have become
+    more."""
     attempts = [*attempt.before, attempt]
-    found = [one.looks for one in attempts if one.looks is not None]
+    found = [one.looks for one in attempts if one.looks is not None and not one.ended_by_others]
     if len(found) < len(attempts):
         return None
     return Looks(

@@ -8,7 +8,7 @@ version before does not continue either. The others take the word of one that is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -26,15 +26,18 @@ def wants_aside(one: Switched) -> bool:
     return one.outcome in _BLAMED and not (one.outcome is UpgradeOutcome.REFUSED and one.clean)
 
 
-def next_beside(switched: Sequence[Switched]) -> int | None:
-    """The place of the state that is to be tried next; None: there is none left. Each kind comes once before any comes
-    again."""
+def next_beside(switched: Sequence[Switched], without: Collection[int] = ()) -> int | None:
+    """The place of the state that is to be tried next, `without` those of which that came to nothing; None: there is
+    none left. Each kind comes once before any comes again."""
     tried = Counter(_kind(one) for one in switched if one.aside is not None)
     unsure = {_kind(one) for one in switched if one.aside is not None and not one.aside.continues}
     waiting = [
         (tried[kind], _BLAMED.index(one.outcome), place)
         for place, one in enumerate(switched)
-        if one.aside is None and wants_aside(one) and (tried[kind := _kind(one)] < ASIDES or kind in unsure)
+        if one.aside is None
+        and place not in without
+        and wants_aside(one)
+        and (tried[kind := _kind(one)] < ASIDES or kind in unsure)
     ]
     return min(waiting)[-1] if waiting else None
 

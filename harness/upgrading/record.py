@@ -96,6 +96,13 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     differ_in: tuple[str, ...] = ()
     """What the two queries say differently of themselves."""
     durations: dict[str, float] = {}
+    cut_short: str = ""
+    """Why it did not come to its end: what was found by then is here."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Its runs."""
+        return tuple(folder for one in self.switched for folder in _folders_of(one))
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -115,7 +122,7 @@ class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def exit_status(self) -> ExitStatus:
         status = exit_status_of(self.switched, self.unjudgeable, self.on_state)
-        return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and self.not_tried else status
+        return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and (self.not_tried or self.cut_short) else status
 
     def before(self, one: Switched) -> SideRecord:
         return self.old if one.way is Way.UPGRADE else self.new
@@ -236,10 +243,9 @@ def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrad
 
 
 def _left_out(folder: Path, record: UpgradeRecord) -> Iterator[str]:
-    """Runs of an upgrade that are there, and the record does not speak of. Of the others, one that a failure of ours
-    cut short may have left some."""
-    told = {one.folder for one in record.switched}
-    for run in sorted((folder / "runs").glob(f"{Way.UPGRADE}-*")):
+    """Runs that are there, and of which the record does not speak."""
+    told = set(record.folders)
+    for run in sorted((folder / "runs").glob("*")):
         name = f"runs/{run.name}"
         if (run / "seal.json").exists() and name not in told:
             yield f"{name} is a run, and {UPGRADE_FILE} does not speak of it"

@@ -166,6 +166,8 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
     kept = sum(1 for one in continued if any("of before the change" in note for note in one.notes))
     if kept:
         yield f"in {counted(kept, 'state')}, rows of the table are of before the change: no later input touched them"
+    if record.cut_short:
+        yield f"it did not come to its end: {record.cut_short}"
     if record.not_tried:
         yield f"{counted(len(record.not_tried), 'crash point')} not tried; the first: {record.not_tried[0]}"
     yield (

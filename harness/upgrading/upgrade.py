@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,10 +45,11 @@ from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, 
 from ..certifying.recovery_worker import RecoveryWorker
 from ..certifying.reference_runs import require_apart, without_faults
 from ..certifying.request import CampaignRequest
+from ..certifying.so_far import INTERRUPTED
 from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StreamproofError
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
 from ..core.events import Event
 from ..core.guarantees import recovers
 from ..core.wording import counted
@@ -68,7 +70,7 @@ from .again import TouchedAgain, touched_again
 from .alone import why_outside, why_read_again, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
-from .record import VERSION, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
+from .record import VERSION, SideRecord, UpgradeRecord, is_upgrade, judge_switched, with_judgement, write_upgrade
 from .request import UpgradeRequest, UpgradeSide, check_request, not_taken, prepared
 from .switch_judging import (
     OTHER_BATCHES,
@@ -91,6 +93,9 @@ EARLY: Final = 2
 """From how many states with the same last batch committed a version goes on with an input that ends early, too."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
+KEPT: Final = "what was found by then is kept; to see it: streamproof judge {folder}"
+NOTHING_KEPT: Final = "nothing had been found, and nothing is kept"
+_NO_WAY_BACK: Final = f"{Way.ROLLBACK}: all: "
 _SINK: Final = "sink/"
 _STATE: Final = re.compile("/checkpoint/(?:.*/)?state/")
 
@@ -102,7 +107,8 @@ def upgrade(
 ) -> tuple[Path, UpgradeRecord]:
     """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
     version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left. Once something
-    was found, an OwnFailure is the reason why the rest was not tried."""
+    was found, an OwnFailure is the reason why the rest was not tried; and whatever else ends it leaves the record of
+    that, and goes on with a note of where it is, or as UpgradeInterrupted, where it is Ctrl-C."""
     not_looked_at = list(not_taken(request))
     request = prepared(request)
     name = new_run_id(request.new.query.name)
@@ -111,17 +117,56 @@ def upgrade(
     check_request(request, tried.last_changed)
     check_unused(path)
     there = path.exists()
+    ended_by: BaseException | None = None
     try:
-        record = tried.run()
-        write_upgrade(path, record)
-        return path, record
-    except BaseException:
-        shutil.rmtree(path, ignore_errors=True)
-        if there:
+        try:
+            tried.run()
+        except BaseException as error:
+            if not tried.has_found:
+                raise
+            tried.cut_short_by(error)
+            ended_by = error
+        record = tried.record()
+        _leave(path, record)
+    except BaseException as error:
+        kept = is_upgrade(path)
+        shutil.rmtree(path / "work" if kept else path, ignore_errors=True)
+        if there and not kept:
             path.mkdir(parents=True, exist_ok=True)
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            error.add_note(KEPT.format(folder=shlex.quote(str(path))) if kept else NOTHING_KEPT)
         raise
-    finally:
+    if isinstance(ended_by, KeyboardInterrupt):
+        raise UpgradeInterrupted(path, record) from ended_by
+    if ended_by is not None:
+        ended_by.add_note(KEPT.format(folder=shlex.quote(str(path))))
+        raise ended_by
+    return path, record
+
+
+class UpgradeInterrupted(KeyboardInterrupt):
+    """Somebody has interrupted it. What was found by then is kept."""
+
+    def __init__(self, path: Path, record: UpgradeRecord) -> None:
+        super().__init__()
+        self.path = path
+        self.record = record
+
+
+def _leave(path: Path, record: UpgradeRecord) -> None:
+    """Write the record, and leave nothing else: no run of which it does not speak, such as one that was cut short, and
+    nothing that it was worked with. Raises StorageFailed."""
+    told = set(record.folders)
+    for run in (path / "runs").iterdir():
+        if f"runs/{run.name}" not in told:
+            shutil.rmtree(run, ignore_errors=True)
+    try:
+        write_upgrade(path, record)
+    except StorageFailed:
+        # What is in the way on a full disk may be what it was worked with.
         shutil.rmtree(path / "work", ignore_errors=True)
+        write_upgrade(path, record)
+    shutil.rmtree(path / "work", ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -140,6 +185,12 @@ class _Upgrade:
     folder: Path
     show: Callable[[CampaignProgress], None]
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    tried: dict[Way, list[_Tried]] = field(default_factory=lambda: {way: [] for way in Way})
+    """What was found so far."""
+    same_table: bool | None = None
+    """Whether both versions make the same of all input; None: not known."""
+    cut_short: str = ""
+    """Why it did not come to its end."""
     not_tried: list[str] = field(default_factory=list)
     not_looked_at: list[str] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
@@ -158,14 +209,15 @@ class _Upgrade:
     watches: bool = True
     """Whether there are crash points inside Spark."""
     runs: int = 0
-    alone_early: dict[str, list[Stamped]] = field(default_factory=dict)
-    """What a version makes of the input that ends early: its two attempts alone."""
-    since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
-    """What a version makes of the input from a batch on: its two attempts alone."""
+    alone_early: dict[str, list[Stamped] | InvalidOperator] = field(default_factory=dict)
+    """What a version makes of the input that ends early: its two attempts alone; or how it failed there."""
+    since: dict[tuple[str, int], list[Stamped] | InvalidOperator] = field(default_factory=dict)
+    """What a version makes of the input from a batch on: its two attempts alone; or how it failed there."""
     unjudgeable: str = ""
     """Why nothing can be judged."""
 
-    def run(self) -> UpgradeRecord:
+    def run(self) -> None:
+        """What is found is in `record`, also when this is cut short."""
         make_folder(self.folder / "runs")
         work = (self.folder / "work").resolve()
         with ExitStack() as stack:
@@ -174,28 +226,35 @@ class _Upgrade:
                 attempts = self._references(worker, old, new)
             attempt = attempts["old"][0]
             profile = _until(profile_of(attempt), self.last_changed)
-            same = self._same_table()
+            self.same_table = self._same_table()
             versions = {"old": old.query, "new": new.query}
             self.not_looked_at += unseen_of(versions, attempts, watched=self.watches)
             self.unjudgeable = why_unjudgeable(versions, attempts)
             if self.unjudgeable:
-                return self._record([], same)
+                return
             self.until = time.monotonic() + 60 * self.request.minutes
             with self._timed("upgrades"):
-                tried = self._go_on(
-                    worker, Way.UPGRADE, new, AttemptStates(attempt), profile, self._in_profile(attempt)
-                )
+                self._go_on(worker, Way.UPGRADE, new, AttemptStates(attempt), profile, self._in_profile(attempt))
             if self.unjudgeable:
-                return self._record([], same)
+                return
             with self._timed("the old version beside"):
-                tried = self._beside(worker, Way.UPGRADE, old, tried)
+                self._beside(worker, Way.UPGRADE, old)
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
                 with self._timed("rollbacks"):
-                    back = self._back_if_it_can(worker, old, new, tried)
+                    self._back_if_it_can(worker, old, new)
                 with self._timed("the new version beside"):
-                    tried += self._beside(worker, Way.ROLLBACK, new, back)
-        return self._record([one.switched for one in tried], same)
+                    self._beside(worker, Way.ROLLBACK, new)
+
+    @property
+    def has_found(self) -> bool:
+        return any(self.tried.values())
+
+    def cut_short_by(self, error: BaseException) -> None:
+        """Where it had found something. What it had not tried, and did not come to, is said."""
+        self.cut_short = _why_cut_short(error)
+        if self.request.and_back:
+            self._say_no_way_back(self.cut_short)
 
     # What it is made of
 
@@ -308,7 +367,7 @@ class _Upgrade:
         states: AttemptStates,
         profile: Profile,
         made: Callable[[Passed, Waiting], Crashed],
-    ) -> list[_Tried]:
+    ) -> None:
         """The version goes on from each of the states."""
         waiting = []
         points = points_of_the_driver(profile, every_batch=True)
@@ -321,46 +380,71 @@ class _Upgrade:
                 waiting.append(Waiting(crash, passed))
         groups = by_worth(states.groups(waiting), _SINK, self.request.seed)
         groups = sorted(groups, key=partial(_shows_least, found=_found_by(states.attempt)))[::-1]
+        tried = self.tried[way]
+        try:
+            self._from_each(worker, way, version, states, made, groups)
+        except OwnFailure as error:
+            self._say_not_tried(way, groups, str(error))
+            if not tried:
+                raise
+            # It says nothing of either version, and what was found before is known all the same.
+        except BaseException as error:
+            why = _why_cut_short(error)
+            self._say_not_tried(way, groups, why)
+            self._say_unblamed(way, [one.switched for one in tried], why)
+            raise
+
+    def _from_each(
+        self,
+        worker: RecoveryWorker,
+        way: Way,
+        version: UpgradeVersion,
+        states: AttemptStates,
+        made: Callable[[Passed, Waiting], Crashed],
+        groups: list[Group],
+    ) -> None:
+        """What is left of the groups, by whatever this ends, was not tried."""
         version.moves_into(worker)
-        tried: list[_Tried] = []
-        everything = len(groups)
+        tried, everything = self.tried[way], len(groups)
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
             kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
             enough = most is not None and sum(not one.switched.early for one in tried) >= most
             if self._left() <= kept or enough:
-                why = f"{most:,} were asked for" if enough else NO_TIME
-                self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
+                self._say_not_tried(way, groups, f"{most:,} were asked for" if enough else NO_TIME)
                 break
+            first = len(groups) == everything
             group = groups.pop()
-            here = states.passed(group[0])
-            assert here is not None
-            crashed = made(here, group[0])
-            if not tried:
-                self._say_state_is_left(crashed)
-                self.unjudgeable = self._why_outside_there(worker, way, version, crashed)
-                if self.unjudgeable:
-                    break
             try:
+                here = states.passed(group[0])
+                assert here is not None
+                crashed = made(here, group[0])
+                if first:
+                    self._say_state_is_left(crashed)
+                    self.unjudgeable = self._why_outside_there(worker, way, version, crashed)
+                    if self.unjudgeable:
+                        break
                 worker.store.restore(crashed.state)
                 alone = self.in_force.get(_which(way), {})
                 went = go_on_in(worker, crashed.next_incarnation, self.contents, alone)
-            except OwnFailure as error:
-                if not tried:
-                    raise
-                # It says nothing of either version, and what was found before is known all the same.
-                self.not_tried += [f"{way}: {one.crash}: {error}" for some in (group, *groups) for one in some]
-                break
-            group += take_alike(states, here, went.attempt, groups)
-            mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
-            tried.append(self._enter(worker, way, version, crashed, mates, went))
+                group += take_alike(states, here, went.attempt, groups)
+                mates = [
+                    mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None
+                ]
+                tried.append(self._enter(worker, way, version, crashed, mates, went))
+            except InvalidOperator as error:
+                # There is nothing to compare it with, or no record that can hold it; of others there may be.
+                self._say_not_tried(way, [group], str(error))
+                continue
+            except BaseException:
+                groups.append(group)
+                raise
             if self._goes_on_early(tried):
-                try:
-                    tried.append(self._early(worker, way, version, crashed, mates))
-                except StreamproofError as error:
-                    self.not_tried.append(f"{way}: {tried[-1].switched.crashes[0]}, and an early end: {error}")
-        return tried
+                self._try_early(worker, way, version, crashed, mates)
+
+    def _say_not_tried(self, way: Way, groups: Sequence[Group], why: str) -> None:
+        self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
@@ -391,6 +475,19 @@ class _Upgrade:
         before = sum(one.switched.early and one.switched.committed == last.committed for one in tried)
         return before < EARLY and self._left() > 0
 
+    def _try_early(
+        self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
+    ) -> None:
+        """What goes wrong with it takes nothing away of what is known of the state."""
+        tried = self.tried[way]
+        try:
+            tried.append(self._early(worker, way, version, crashed, mates))
+        except BaseException as error:
+            crash = tried[-1].switched.crashes[0]
+            self.not_tried.append(f"{way}: {crash}, and an early end: {_why_cut_short(error)}")
+            if not isinstance(error, StreamproofError):
+                raise
+
     def _early(
         self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
     ) -> _Tried:
@@ -418,9 +515,9 @@ class _Upgrade:
         *,
         early: bool = False,
     ) -> _Tried:
-        run = self._next_run(str(way))
         since = crashed.next_incarnation
         references = self._reference(worker, _which(way), version, went.attempt, self.request.basis, early=early)
+        run = self._next_run(str(way))
         self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
         sides = self._sides(way, since, early=early, state_left=_has_state(crashed))
         judged = judge_switched(
@@ -451,29 +548,43 @@ class _Upgrade:
         early: bool = False,
     ) -> list[Stamped]:
         """What the version makes alone: of all input, of what was left of it when it was started, or of all of one that
-        ends early."""
+        ends early. Raises InvalidOperator where it fails alone on that, and what went wrong else."""
         if early:
             if which not in self.alone_early:
-                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early)
-            return self.alone_early[which]
+                fed = "on an input that ends before any of it comes again"
+                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early, fed)
+            return _made(self.alone_early[which])
         if basis is Basis.ALL or attempt.failure is not None:
             return self.alone[which]
         first = attempt.before[0] if attempt.before else attempt
         begun = committed_before(History(first.records, ()), first.incarnation) + 1
         if (which, begun) not in self.since:
-            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:])
-        return self.since[which, begun]
+            fed = f"begun anew on the input from batch {begun} on"
+            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:], fed)
+        return _made(self.since[which, begun])
 
     def _live_alone(
-        self, worker: RecoveryWorker, which: str, version: UpgradeVersion, batches: Sequence[Sequence[Event]]
-    ) -> list[Stamped]:
-        """What the version makes of this input in two attempts alone, which nobody watches."""
+        self,
+        worker: RecoveryWorker,
+        which: str,
+        version: UpgradeVersion,
+        batches: Sequence[Sequence[Event]],
+        fed: str,
+    ) -> list[Stamped] | InvalidOperator:
+        """What the version makes of this input in two attempts alone, which nobody watches; or how it fails on what it
+        is `fed`, in words, so that there is nothing to compare with."""
         found: list[Stamped] = []
         with worker.fed(version.query, batches):
             for actor in REFERENCES:
                 worker.store.clear()
                 one = worker.live(actor, actor, 1, watched=False)
-                _require_its_end(version.query, which, one)
+                if one.failure is not None:
+                    error = without_faults(version.query, one.failure)
+                    if not isinstance(error, InvalidOperator):
+                        raise error
+                    return InvalidOperator(
+                        f"{fed}, the {which} version fails alone, so that there is nothing to compare with: {error}"
+                    )
                 found += one.records
         return found
 
@@ -507,27 +618,48 @@ class _Upgrade:
 
     # The version before, beside
 
-    def _beside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, tried: list[_Tried]) -> list[_Tried]:
+    def _beside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion) -> None:
         """Where a version has not continued: what the one before it comes to."""
-        found = list(tried)
-        switched = [one.switched for one in tried]
+        found = self.tried[way]
+        switched = [one.switched for one in found]
+        try:
+            self._try_beside(worker, way, before, found, switched)
+        except BaseException as error:
+            self._say_unblamed(way, switched, _why_cut_short(error))
+            if not isinstance(error, OwnFailure):
+                raise
+        finally:
+            told = zip(found, with_borrowed(switched), strict=True)
+            self.tried[way] = [replace(one, switched=now) for one, now in told]
+
+    def _try_beside(
+        self,
+        worker: RecoveryWorker,
+        way: Way,
+        before: UpgradeVersion,
+        found: Sequence[_Tried],
+        switched: list[Switched],
+    ) -> None:
+        """What is known of each is put into `switched` at once."""
         planned = planned_beside(switched)
+        incomparable: dict[int, str] = {}
         for done in count():
-            place = next_beside(switched)
+            place = next_beside(switched, incomparable)
             if place is None:
                 break
             if self._left() <= 0:
                 self._say_unblamed(way, switched, NO_TIME)
-                break
+                return
             self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
+            if not done:
+                before.moves_into(worker)
             try:
-                if not done:
-                    before.moves_into(worker)
                 switched[place] = self._with_aside(worker, way, before, found[place])
-            except OwnFailure as error:
-                self._say_unblamed(way, switched, str(error))
-                break
-        return [replace(one, switched=now) for one, now in zip(found, with_borrowed(switched), strict=True)]
+            except InvalidOperator as error:
+                # There is nothing to compare this one with, or no record that can hold it; of others there may be.
+                incomparable[place] = str(error)
+        for why in list(incomparable.values())[:1]:
+            self._say_unblamed(way, switched, why)
 
     def _say_unblamed(self, way: Way, switched: Sequence[Switched], why: str) -> None:
         unsure = sum(1 for one in with_borrowed(switched) if one.aside is None and wants_aside(one))
@@ -573,43 +705,39 @@ class _Upgrade:
 
     # And back
 
-    def _back_if_it_can(
-        self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
-    ) -> list[_Tried]:
+    def _back_if_it_can(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> None:
         try:
-            return self._back(worker, old, new, tried)
+            self._back(worker, old, new)
         except OwnFailure as error:
-            self.not_tried.append(f"{Way.ROLLBACK}: all: {error}")
-            return []
+            self._say_no_way_back(str(error))
 
-    def _back(
-        self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion, tried: Sequence[_Tried]
-    ) -> list[_Tried]:
-        start = _where_to_turn_back(tried)
+    def _say_no_way_back(self, why: str) -> None:
+        """Where nobody has come as far as to the states of which each is said."""
+        if Way.ROLLBACK not in self.points and not any(said.startswith(_NO_WAY_BACK) for said in self.not_tried):
+            self.not_tried.append(f"{_NO_WAY_BACK}{why}")
+
+    def _back(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> None:
+        start = _where_to_turn_back(self.tried[Way.UPGRADE])
         if start is None:
-            self.not_tried.append(
-                f"{Way.ROLLBACK}: all: the new version continues from no state with a committed batch"
-            )
-            return []
+            self._say_no_way_back("the new version continues from no state with a committed batch")
+            return
         new.moves_into(worker)
         worker.store.restore(start.state)
         attempt = worker.live(DRIVER, SINK, start.next_incarnation, watched=True)
         self.unjudgeable = why_outside("where it goes on, the new version", new.query, attempt)
         if self.unjudgeable:
-            return []
+            return
         if attempt.failure is not None:
-            why = f"watched, the new version did not come to its end: {attempt.failure}"
-            self.not_tried.append(f"{Way.ROLLBACK}: all: {why}")
-            return []
+            self._say_no_way_back(f"watched, the new version did not come to its end: {attempt.failure}")
+            return
         profile = _until(profile_of(attempt), self.last_changed)
 
         def made(here: Passed, one: Waiting) -> Crashed:
             return crashed_again(start, attempt, here, one.crash)
 
-        went_back = self._go_on(worker, Way.ROLLBACK, old, AttemptStates(attempt), profile, made)
-        if not went_back:
-            self.not_tried.append(f"{Way.ROLLBACK}: all: the new version left no state that could be tried")
-        return went_back
+        self._go_on(worker, Way.ROLLBACK, old, AttemptStates(attempt), profile, made)
+        if not self.tried[Way.ROLLBACK]:
+            self.not_tried.append(f"{_NO_WAY_BACK}the new version left no state that could be tried")
 
     # Small things
 
@@ -632,7 +760,8 @@ class _Upgrade:
         finally:
             self.durations[part] = round(time.monotonic() - before, 1)
 
-    def _record(self, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
+    def record(self) -> UpgradeRecord:
+        """What was found so far."""
         request, workload = self.request, self.input.workload
         java = find_java().version
 
@@ -661,11 +790,12 @@ class _Upgrade:
             seed=request.seed,
             minutes=request.minutes,
             points=self.points,
-            switched=tuple(switched),
+            switched=tuple(one.switched for some in self.tried.values() for one in some),
             not_tried=tuple(self.not_tried),
             not_looked_at=tuple(self.not_looked_at),
             unjudgeable=self.unjudgeable,
-            same_table=same,
+            same_table=self.same_table,
+            cut_short=self.cut_short,
             differ_in=said_differently(old.subject, new.subject),
             durations=self.durations,
         )
@@ -679,6 +809,19 @@ def said_differently(old: Mapping[str, object], new: Mapping[str, object]) -> tu
 def _until(profile: Profile, last: int) -> Profile:
     """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
+
+
+def _why_cut_short(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return INTERRUPTED
+    return str(error) if isinstance(error, StreamproofError) else f"{type(error).__name__}: {error}"
+
+
+def _made(alone: list[Stamped] | InvalidOperator) -> list[Stamped]:
+    """What a version has made alone. Raises what it failed by."""
+    if isinstance(alone, InvalidOperator):
+        raise alone
+    return alone
 
 
 def _has_state(crashed: Crashed) -> bool:

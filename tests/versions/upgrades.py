@@ -138,7 +138,8 @@ def record_of(pair: UpgradePair, version: str, asked: argparse.Namespace) -> tup
     name = f"{pair.name}-{version}"
     work = digest_of_work([old, new], pair.workload, pair.basis, asked.minutes, asked.states)
     folder = asked.folder / f"{name}-{work}"
-    if (kept := _kept(folder)) is not None and what_came(pair, kept, version).right:
+    kept = _kept(folder)
+    if kept is not None and not kept.cut_short and what_came(pair, kept, version).right:
         print(f"taken from {folder}", file=sys.stderr, flush=True)
         return folder, kept
     for earlier in asked.folder.glob(f"{glob.escape(name)}-{'[0-9a-f]' * LENGTH}"):

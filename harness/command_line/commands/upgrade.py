@@ -15,9 +15,10 @@ import typer
 from ...core.errors import ExitStatus, InvalidScenario, UnknownName
 from ...core.library import listed_by
 from ..completion import complete_basis, complete_claim, complete_upgrade
+from ..ending import INTERRUPTED, Terminated, complain_of
 from ..leftovers import reap_silently
 from ..options import SEED, Json, not_empty
-from ..output import print_json, show
+from ..output import complain, print_json, show
 from ..registered import registered
 
 if TYPE_CHECKING:
@@ -126,19 +127,19 @@ def upgrade_command(
         typer.Option(help="Where the record goes; by default a new folder in upgrades/.", show_default=False),
     ] = None,
     as_json: Json = False,
-) -> ExitStatus:
+) -> int:
     """Change a query under its checkpoint: what becomes of NEW, from every state that a crash of OLD leaves.
 
     It continues, is refused, is silently wrong, or falls into a crash loop. Exit status: 0 it continues from each, 1 it
     is silently wrong or in a crash loop where OLD is not, or what it leaves behind stops OLD; 2 it is refused, or not
-    all is known.
+    all is known. Ctrl-C: what was found by then is told and kept, with 1 as above, else 130.
     """
     from rich.text import Text
 
     from ...certifying.subjects import QueryShape, claims_named, load_workload, usual_workload
     from ...upgrading.outcomes import Basis
     from ...upgrading.request import MINUTES, UpgradeRequest
-    from ...upgrading.upgrade import upgrade
+    from ...upgrading.upgrade import UpgradeInterrupted, upgrade
     from ..campaign_line import CertifyingLine
 
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -165,16 +166,28 @@ def upgrade_command(
         seed=seed,
     )
     reap_silently()
-    with CertifyingLine(sys.stderr, "starting Spark") as line:
-        path, record = upgrade(request, folder, line.show)
+    interrupted = False
+    try:
+        with CertifyingLine(sys.stderr, "starting Spark") as line:
+            path, record = upgrade(request, folder, line.show)
+    except UpgradeInterrupted as error:
+        path, record, interrupted = error.path, error.record, True
+    except (KeyboardInterrupt, Terminated) as error:
+        complain_of(error)
+        raise
+    violated = record.exit_status is ExitStatus.VIOLATED
+    status = INTERRUPTED if interrupted and not violated else int(record.exit_status)
     if as_json:
-        print_json(upgrade_document(record, path, record.exit_status))
+        document = upgrade_document(record, path, status)
+        print_json({**document, "interrupted": True} if interrupted else document)
     else:
         show(upgrade_screen(record, path))
         as_it_is = basis == pair.basis and not (claims or workload or from_settings or to_settings)
         if said := _expected(pair, sides) if as_it_is else "":
             show([Text(f"  expected of this pair, where something had been committed: {said}")])
-    return record.exit_status
+    if interrupted and violated:
+        complain("interrupted; nothing is left running")
+    return status
 
 
 @dataclass(frozen=True)
@@ -272,7 +285,7 @@ _REFERENCES = {"all": "all input, alone", "since": "the input since the change, 
 
 
 def upgrade_document(
-    record: UpgradeRecord, folder: Path, status: ExitStatus, differences: Sequence[str] = ()
+    record: UpgradeRecord, folder: Path, status: int, differences: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What `--json` prints; `upgrade.json` has all of it."""
     from ...upgrading.telling import caveats, outcome_lines, states_tried
@@ -286,6 +299,7 @@ def upgrade_document(
         "outcomes": [msgspec.to_builtins(line) for line in outcome_lines(record)],
         "states": states_tried(record),
         "points": dict(record.points),
+        "cut_short": record.cut_short,
         "not_tried": list(record.not_tried),
         "caveats": list(caveats(record)),
         "unjudgeable": record.unjudgeable,

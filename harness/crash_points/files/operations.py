@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.errors import DamagedHistory, StorageFailed
+from ...core.errors import StorageFailed
 
 
 class OperationKind(StrEnum):
@@ -144,7 +144,7 @@ def framed(operation: Operation) -> bytes:
 def read_operations(journal: Path, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, Operation]]:
     """The operations between two positions, each with the position after it.
 
-    Raises StorageFailed where the journal cannot be read, DamagedHistory where it is none.
+    Raises StorageFailed where the journal cannot be read, or is cut off, as by a full disk: whoever wrote it lives.
     """
     try:
         with journal.open("rb") as file:
@@ -156,10 +156,16 @@ def read_operations(journal: Path, begin: int = 0, end: int | None = None) -> It
                 if not head and end is None:
                     return
                 if len(head) < _LENGTH or len(body) < int.from_bytes(head, "big"):
-                    raise DamagedHistory(f"{journal} breaks off at byte {position:,}")
+                    raise StorageFailed(_CUT_OFF.format(journal=journal, why=f"breaks off at byte {position:,}"))
                 position += _LENGTH + len(body)
                 yield position, _decoder.decode(body)
     except OSError as error:
         raise StorageFailed(f"cannot read {journal}: {error.strerror or error}") from error
     except msgspec.MsgspecError as error:
-        raise DamagedHistory(f"{journal} is no journal of file operations: {error}") from error
+        raise StorageFailed(_CUT_OFF.format(journal=journal, why=str(error))) from error
+
+
+_CUT_OFF: Final = (
+    "the journal of file operations {journal} cannot be read: {why}; that is so where the disk is full: make room on "
+    "it, or name a folder elsewhere"
+)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -11,12 +13,15 @@ import pytest
 from certified import SUBJECT, crash_at, write_run
 from harness.upgrading.test_upgrade_records import CONTINUES, WRONG, record, switched
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.command_line.ending import INTERRUPTED, Terminated
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.install import spark_choice
 from streamproof.harness.upgrading import upgrade as upgrading
-from streamproof.harness.upgrading.outcomes import Aside
+from streamproof.harness.upgrading.outcomes import Aside, UpgradeOutcome
 from streamproof.harness.upgrading.record import write_upgrade
+from streamproof.harness.upgrading.request import UpgradeRequest
+from streamproof.harness.upgrading.upgrade import UpgradeInterrupted
 from streamproof.scenarios.upgrades import PAIRS
 
 MODULE = "streamproof.scenarios.upgrades"
@@ -84,6 +89,54 @@ def test_what_is_expected_of_a_pair_is_said_of_the_spark_that_it_ran_on(
     assert said in shown
 
 
+@pytest.mark.parametrize(
+    ("outcome", "status"), [(CONTINUES, INTERRUPTED), (WRONG, ExitStatus.VIOLATED)], ids=["nothing", "a violation"]
+)
+def test_whoever_interrupts_it_is_told_what_was_found_by_then(
+    outcome: UpgradeOutcome,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    came = switched(outcome, aside=Aside("runs/beside-0002", 2, CONTINUES) if outcome is WRONG else None)
+    ends_by(monkeypatch, UpgradeInterrupted(tmp_path, record(came, cut_short="it was interrupted")))
+
+    assert run_command_line(["upgrade", "keys-swapped"]) == status
+    said = capsys.readouterr()
+    assert f"  {outcome} " in said.out
+    assert "it did not come to its end: it was interrupted" in said.out
+    assert f"record {tmp_path}" in said.out
+    assert said.err.endswith("streamproof: interrupted; nothing is left running\n")
+
+    assert run_command_line(["upgrade", "keys-swapped", "--json"]) == status
+    found = json.loads(capsys.readouterr().out)
+    assert (found["interrupted"], found["cut_short"], found["exit_status"]) == (True, "it was interrupted", status)
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt, Terminated])
+def test_what_is_kept_is_said_whoever_ends_it(
+    by: type[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = by()
+    error.add_note("nothing had been found, and nothing is kept")
+    ends_by(monkeypatch, error)
+
+    with suppress(Terminated):
+        assert run_command_line(["upgrade", "keys-swapped"]) == INTERRUPTED
+    assert "streamproof: nothing had been found, and nothing is kept" in capsys.readouterr().err
+
+
+def ends_by(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Whatever is to be upgraded."""
+
+    def upgrade(request: UpgradeRequest, folder: Path | None, progress: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(Registry, "upgrades", {pair.name: pair for pair in PAIRS})
+    monkeypatch.setattr(upgrading, "upgrade", upgrade)
+
+
 def test_a_record_is_judged_again_by_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "runs" / "upgrade-0001", crash_at())
     right = switched(CONTINUES, committed=-1)
@@ -107,14 +160,17 @@ def test_a_record_that_says_other_than_its_runs_is_found_out(
     assert str(WRONG) in said
 
 
-def test_a_run_that_the_record_leaves_out_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("upgrade-0001", "upgrade-0002"):
+@pytest.mark.parametrize("left_out", ["upgrade-0002", "rollback-0002", "beside-0002"])
+def test_a_run_that_the_record_leaves_out_is_found(
+    left_out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("upgrade-0001", left_out):
         write_run(tmp_path / "runs" / name, crash_at())
     write_upgrade(tmp_path, record(switched(CONTINUES, committed=-1)))
 
     assert run_command_line(["judge", str(tmp_path), "--json"]) == ExitStatus.USER_MISTAKE
     found = json.loads(capsys.readouterr().out)
-    assert found["differences"] == ["runs/upgrade-0002 is a run, and upgrade.json does not speak of it"]
+    assert found["differences"] == [f"runs/{left_out} is a run, and upgrade.json does not speak of it"]
 
 
 def test_what_the_version_before_came_to_is_judged_again_too(

@@ -202,6 +202,10 @@ def test_one_that_goes_back_to_no_more_than_it_has_left_itself_takes_nothing_ove
     assert [any(one.startswith(said) for one in caveats(some)) for some in (found, alone)] == [False, True]
 
 
+def test_what_was_cut_short_leaves_it_unknown() -> None:
+    assert record(switched(CONTINUES), cut_short="it was interrupted").exit_status is ExitStatus.UNKNOWN
+
+
 def test_what_was_not_tried_leaves_it_unknown() -> None:
     assert record(switched(CONTINUES), not_tried=("a point: no time was left",)).exit_status is ExitStatus.UNKNOWN
 

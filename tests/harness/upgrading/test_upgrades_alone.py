@@ -104,7 +104,9 @@ def tried_alone(
     monkeypatch.setattr(upgrading, "find_java", lambda: SimpleNamespace(version="17"))
     side = UpgradeSide(query)
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), **more)
-    return upgrading._Upgrade("one", request, folder, lambda progress: None).run()
+    at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
+    at_work.run()
+    return at_work.record()
 
 
 def test_the_first_attempt_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,6 +193,14 @@ def tried(*of: Switched) -> list[Any]:
     return [upgrading._Tried(nothing, nothing, one) for one in of]
 
 
+def beside(at_work: Any, *of: Switched) -> list[Any]:
+    """The version before goes on beside these."""
+    at_work.tried[Way.UPGRADE] = tried(*of)
+    at_work._beside(None, Way.UPGRADE, BEFORE)
+    found: list[Any] = at_work.tried[Way.UPGRADE]
+    return found
+
+
 BEFORE: Any = SimpleNamespace(moves_into=lambda worker: None, query=query_word_count())
 FINE = Aside("runs/beside-0002", 2, UpgradeOutcome.CONTINUES)
 WRONG, REFUSED = (
@@ -204,7 +214,7 @@ def test_the_version_before_goes_on_beside_from_some_of_those_that_look_the_same
 ) -> None:
     at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
 
-    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG, WRONG))
+    found = beside(at_work, WRONG, WRONG, WRONG)
 
     assert [one.switched.aside.like for one in found] == [False, False, True]
     assert at_work.not_looked_at == []
@@ -216,7 +226,7 @@ def test_where_what_a_refused_one_left_is_not_gone_on_from_the_state_before_that
     after = Aside("runs/beside-0003", 4, UpgradeOutcome.CRASH_LOOP, after=True)
     at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE, True: after})
 
-    (found,) = at_work._beside(None, Way.UPGRADE, BEFORE, tried(REFUSED))
+    (found,) = beside(at_work, REFUSED)
 
     assert found.switched.aside.without == FINE
     assert found.switched.status is Status.VIOLATED
@@ -228,10 +238,30 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
     at_work = upgrade_at_work(monkeypatch, tmp_path, {})
     monkeypatch.setattr(at_work, "_aside", no_session)
 
-    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG))
+    found = beside(at_work, WRONG)
 
     assert [one.switched.status for one in found] == [Status.UNKNOWN]
     assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
+
+
+def test_where_nothing_is_there_to_compare_one_with_beside_the_others_are_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_work = upgrade_at_work(monkeypatch, tmp_path, {})
+    first, second = (msgspec.structs.replace(WRONG, committed=committed) for committed in (-1, 1))
+
+    def aside(worker: Any, way: Way, before: Any, one: Any, *, after: bool) -> Aside:
+        if one.switched.committed < 0:
+            raise InvalidOperator("the old version fails alone on that")
+        return FINE
+
+    monkeypatch.setattr(at_work, "_aside", aside)
+    found = beside(at_work, first, second)
+
+    assert [one.switched.status for one in found] == [Status.UNKNOWN, Status.VIOLATED]
+    (said,) = at_work.not_looked_at
+    assert "from 1 state from which" in said
+    assert said.endswith("the old version fails alone on that.")
 
 
 def go_on(
@@ -281,7 +311,8 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
-    went_on = at_work._go_on(
+    at_work.tried[Way.UPGRADE] = []
+    at_work._go_on(
         worker,
         Way.UPGRADE,
         BEFORE,
@@ -289,7 +320,8 @@ def go_on(
         None,
         lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=here.state),
     )
-    return [-one.switched.crashes[0].batch if one.switched.early else one.switched.crashes[0].batch for one in went_on]
+    went_on = [one.switched for one in at_work.tried[Way.UPGRADE]]
+    return [-one.crashes[0].batch if one.early else one.crashes[0].batch for one in went_on]
 
 
 def test_states_of_which_nothing_was_committed_are_tried_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -397,7 +429,7 @@ def test_the_minutes_bound_what_is_tried_beside_too(monkeypatch: pytest.MonkeyPa
     at_work = upgrade_at_work(monkeypatch, tmp_path, {False: FINE})
     at_work.until = monotonic()
 
-    found = at_work._beside(None, Way.UPGRADE, BEFORE, tried(WRONG, WRONG))
+    found = beside(at_work, WRONG, WRONG)
 
     assert [one.switched.status for one in found] == [Status.UNKNOWN] * 2
     assert ["2 states" in said and "nobody is blamed" in said for said in at_work.not_looked_at] == [True]
