@@ -176,7 +176,13 @@ JVM_ALONE = (
 )
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
-    "points here, since {why}."
+    "points here, since {why}. Nor do the states have the times of folders, or of files when they were last looked at "
+    "or touched without being changed."
+)
+ONE_CUT = (
+    "A death in the middle of a write to a file at every place where it can fall: a write that goes from one page of a "
+    "file (4 KiB mostly) into another is cut once, between two pages near its middle, and of writes that follow each "
+    "other in a file the first such one. A shorter one is whole or not there."
 )
 IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
@@ -588,6 +594,8 @@ class _Campaign:
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
         nodes = spread(nodes, with_data, keys)
+        if any(one.crash.is_half_write for one in of_driver):
+            state.not_covered.append(ONE_CUT)
         if nodes:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
