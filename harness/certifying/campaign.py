@@ -39,6 +39,7 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.addresses import Point
 from ..core.errors import (
     InvalidScenario,
     NothingLeft,
@@ -183,6 +184,10 @@ ONE_CUT = (
     "A death in the middle of a write to a file at every place where it can fall: a write that goes from one page of a "
     "file (4 KiB mostly) into another is cut once, between two pages near its middle, and of writes that follow each "
     "other in a file the first such one. A shorter one is whole or not there."
+)
+NONE_CUT = (
+    "A death in the middle of a write to a file: none goes here from one page of a file (4 KiB mostly) into another, "
+    "as those of larger batches may."
 )
 IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
@@ -594,8 +599,7 @@ class _Campaign:
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
         nodes = spread(nodes, with_data, keys)
-        if any(one.crash.is_half_write for one in of_driver):
-            state.not_covered.append(ONE_CUT)
+        state.not_covered += parts_of_writes(of_driver)
         if nodes:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
@@ -744,6 +748,12 @@ class _Campaign:
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
             never_run=lines_never_run(request.query, state.watched, state.plan),
         )
+
+
+def parts_of_writes(of_driver: Sequence[Planned]) -> list[str]:
+    """What deaths in the middle of a write do not cover, where operations on files are crash points."""
+    of_files = [one.crash for one in of_driver if one.crash.point is Point.FILE]
+    return [ONE_CUT if any(crash.is_half_write for crash in of_files) else NONE_CUT] if of_files else []
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:
