@@ -3,11 +3,11 @@
 - Batches are alike that are of the same kinds, and pass the same points in the same order, by the names of what is
   done there, whatever numbers are in them (of names that differ by these alone, by which of them comes first), by where
   in the user's code it is done, and by how a file is used: whether it is appended to, emptied, written from its
-  beginning on, or must not be there yet. How often one file is written to in a row is no matter: what a batch gives its
-  sink has no fixed size. A crash of the driver in one of them is like that at the same place in another, in a row of
-  writes after as many of them. It need not be tried itself where two like it have passed; or, where no more batches are
-  alike than two, that in the other one. What one batch alone passes, such as the last write of the longest row, nothing
-  stands for.
+  beginning on, or must not be there yet. How often one file is written to in a row, and whether one of these writes is
+  cut in two, is no matter: what a batch gives its sink has no fixed size. A crash of the driver in one of them is like
+  that at the same place in another, in a row of writes after as many of them, and within one like within another. It
+  need not be tried itself where two like it have passed; or, where no more batches are alike than two, that in the
+  other one. What one batch alone passes, such as the last write of the longest row, nothing stands for.
 - A split brain is like one at an earlier point of the same step: the driver that wakes up there comes to this point
   too, beside its successor, and goes on from it. It need not be tried itself where such a one has passed.
 
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..core.addresses import FINE_POINTS, Point, Side
+from ..crash_points.files.operations import HALF_WRITE, OperationKind
 from .names_in_batches import by_rank
 from .plan import Crash, Victim
 
@@ -43,6 +44,9 @@ SPLIT_ORDER: Final = (
 )
 """Where a driver is paused, in the order in which a batch comes to it."""
 _Place = tuple[object, ...]
+_WRITES = frozenset[str]({OperationKind.WRITE, HALF_WRITE})
+_IN_NO_ROW = (0, False)
+"""How the place of what is no write ends, and that of the first of a row."""
 
 
 class Alike:
@@ -101,7 +105,8 @@ def _of_driver(line: Planned) -> bool:
 
 def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
     """Each by what is done there, where in the user's code and in which way, of a row of writes where and how that
-    begins, and how often the batch has done that before: of writes, in how many rows, and in this one."""
+    begins, and how often the batch has done that before: of writes, in how many rows, and in this one; and whether it
+    is a half of the next one."""
     names = by_rank(_named(line.crash) for line in lines)
     times: Counter[_Place] = Counter()
     placed: dict[_Place, Planned] = {}
@@ -110,29 +115,28 @@ def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
     for line in lines:
         if not _is_write(line.crash):
             what = *_what(line.crash, names), line.crash.in_code, _way(line.crash)
-            placed[*what, times[what], 0] = line
+            placed[*what, times[what], *_IN_NO_ROW] = line
             times[what] += 1
             # Lines of code are planned in some batches alone.
             written = written if line.crash.point is Point.LINE else ""
             continue
-        name = line.crash.name.rpartition("#")[0]
-        if name == written:
-            in_row += 1
-        else:
-            written, in_row, code, way = name, 0, line.crash.in_code, _way(line.crash)
-        what = *_what(line.crash, names), code, way
-        times[what] += in_row == 0
-        placed[*what, times[what] - 1, in_row] = line
+        kind, _, file = line.crash.name.rpartition("#")[0].partition(" ")
+        if file != written:
+            written, in_row, code, way = file, 0, line.crash.in_code, _way(line.crash)
+        what, is_half = (*_what(line.crash, names), code, way), kind == HALF_WRITE
+        times[what] += is_half or in_row == 0
+        placed[*what, times[what] - 1, in_row, is_half] = line
+        in_row += not is_half
     return placed
 
 
 def _in_rows(places: Iterable[_Place]) -> Iterator[_Place]:
     """The course of a batch, in which a row of writes is one step."""
-    return (place for place in places if place[-1] == 0)
+    return (place for place in places if place[-2:] == _IN_NO_ROW)
 
 
 def _is_write(crash: Crash) -> bool:
-    return crash.point is Point.FILE and crash.name.startswith("write ")
+    return crash.point is Point.FILE and crash.name.partition(" ")[0] in _WRITES
 
 
 def _way(crash: Crash) -> str:

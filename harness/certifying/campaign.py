@@ -39,6 +39,7 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.addresses import Point
 from ..core.errors import (
     InvalidScenario,
     NothingLeft,
@@ -188,7 +189,17 @@ JVM_ALONE = (
 )
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
-    "points here, since {why}."
+    "points here, since {why}. Nor do the states have the times of folders, or of files when they were last looked at "
+    "or touched without being changed."
+)
+ONE_CUT = (
+    "A death in the middle of a write to a file at every place where it can fall: a write that goes from one page of a "
+    "file (4 KiB mostly) into another is cut once, between two pages near its middle, and of writes that follow each "
+    "other in a file the first such one. A shorter one is whole or not there."
+)
+NONE_CUT = (
+    "A death in the middle of a write to a file: none goes here from one page of a file (4 KiB mostly) into another, "
+    "as those of larger batches may."
 )
 IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
@@ -608,6 +619,7 @@ class _Campaign:
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
         nodes = spread(nodes, with_data, keys)
+        state.not_covered += parts_of_writes(of_driver)
         if nodes:
             state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
@@ -762,6 +774,12 @@ class _Campaign:
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
             never_run=lines_never_run(request.query, state.watched, state.plan),
         )
+
+
+def parts_of_writes(of_driver: Sequence[Planned]) -> list[str]:
+    """What deaths in the middle of a write do not cover, where operations on files are crash points."""
+    of_files = [one.crash for one in of_driver if one.crash.point is Point.FILE]
+    return [ONE_CUT if any(crash.is_half_write for crash in of_files) else NONE_CUT] if of_files else []
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:

@@ -10,11 +10,12 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -23,7 +24,7 @@ from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
 from ..crash_points.files.operations import database_beside
-from ..crash_points.files.trees import attributes_of
+from ..crash_points.files.trees import attributes_of, owner_of, remove_folder
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
@@ -47,8 +48,7 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     mode: int | None = None
     """Its permission bits, and of a pipe or a socket what it is; None: those that a new file gets."""
     attributes: tuple[tuple[str, bytes], ...] = ()
-    """Of a file that was copied, or a folder whose operations are journalled, its extended attributes; of a file whose
-    operations are, `content` tells."""
+    """Its extended attributes; of a file whose operations are journalled, `content` tells."""
     rolled_back: str = ""
     """Of a SQLite database in the middle of a transaction, and of what lies beside it, what SQLite takes that back to
     (`sqlite_rollback`); empty of any other file, and where that is not known."""
@@ -61,6 +61,8 @@ class StateEntry(msgspec.Struct, frozen=True, order=True):
     accessed: int | None = None
     """Of a file or folder whose operations are journalled, when it was last looked at, as somebody has said: who marks
     a file so leaves its content and its time of change alone. What reading it makes of that is not followed."""
+    same_as: str = ""
+    """Of a file that was copied and has several names, the path of the first, where this is another one."""
 
 
 class CrashState(msgspec.Struct, frozen=True, dict=True):
@@ -82,6 +84,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
         told = [
             (one.path, one.content, one.link, one.changed, one.mode, one.attributes, one.owner, one.names, one.touched)
             + (() if one.accessed is None else (one.accessed,))
+            + ((one.same_as,) if one.same_as else ())
             for one in self.files
         ]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
@@ -271,8 +274,9 @@ class CopiedFolders:
     def capture(self) -> CrashState:
         """Raises NotQuiet where something changed meanwhile: then it is no state that any crash leaves."""
         before = self._look()
+        first: dict[int, str] = {}
         try:
-            files = tuple(self._keep(Path(path), changed) for path, changed, *_ in before)
+            files = tuple(self._keep(seen, first.setdefault(seen.inode, seen.path)) for seen in before)
         except FileNotFoundError as error:
             raise NotQuiet(f"{error.filename} went away while its crash state was taken") from error
         except OSError as error:
@@ -286,49 +290,85 @@ class CopiedFolders:
         try:
             self.clear()
             for kept in captured.files:
-                path = Path(kept.path)
-                if kept.link is not None:
-                    path.symlink_to(kept.link)
-                elif kept.mode is not None:
-                    os.mknod(path, kept.mode)
-                elif kept.content is None:
-                    path.mkdir(parents=True, exist_ok=True)
-                else:
-                    shutil.copyfile(self._contents / kept.content, path)
-                    for name, value in kept.attributes:
-                        os.setxattr(path, name, value)
-                    os.utime(path, ns=(kept.changed, kept.changed))
+                self._put_back(Path(kept.path), kept)
+            # Once each holds what it holds, which may be forbidden from then on.
+            for kept in reversed(captured.files):
+                if _is_folder(kept):
+                    _mark(Path(kept.path), kept)
         except OSError as error:
             raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
 
-    def clear(self) -> None:
-        """As before the first run."""
-        for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=not folder.exists())
+    def _put_back(self, path: Path, kept: StateEntry) -> None:
+        if kept.link is not None:
+            path.symlink_to(kept.link)
+        elif kept.same_as:
+            path.hardlink_to(kept.same_as)
+        elif _is_folder(kept):
+            path.mkdir(parents=True, exist_ok=True)
+        elif kept.content is None:
+            assert kept.mode is not None
+            os.mknod(path, kept.mode)
+        else:
+            shutil.copyfile(self._contents / kept.content, path)
+            _mark(path, kept)
+            os.utime(path, ns=(kept.changed, kept.changed))
 
-    def _keep(self, path: Path, changed: int) -> StateEntry:
+    def clear(self) -> None:
+        """As before the first run. Raises StorageFailed."""
+        try:
+            for folder in self._folders:
+                if folder.exists():
+                    remove_folder(folder)
+        except OSError as error:
+            raise StorageFailed(f"cannot clear {error.filename}: {error.strerror or error}") from error
+
+    def _keep(self, seen: _Seen, first: str) -> StateEntry:
+        """`first` is the first name of what it is."""
+        path = Path(seen.path)
         if path.is_symlink():
             return StateEntry(str(path), None, link=os.readlink(path))
-        if path.is_dir():
-            return StateEntry(str(path), None)
-        if not path.is_file():
-            return StateEntry(str(path), None, mode=path.stat().st_mode)
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+            return StateEntry(str(path), None, mode=about.st_mode)
+        owner = None if owner_of(about) == (os.geteuid(), os.getegid()) else owner_of(about)
+        held = StateEntry(
+            str(path),
+            None,
+            mode=stat.S_IMODE(about.st_mode),
+            attributes=tuple(sorted(attributes_of(path).items())),
+            owner=owner,
+        )
+        if stat.S_ISDIR(about.st_mode):
+            return held
         content = path.read_bytes()
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():
             (self._contents / name).write_bytes(content)
-        return StateEntry(str(path), name, changed, attributes=tuple(sorted(attributes_of(path).items())))
+        another = "" if first == seen.path else first
+        return msgspec.structs.replace(held, content=name, changed=seen.changed, same_as=another)
 
-    def _look(self) -> list[tuple[str, int, int, int]]:
+    def _look(self) -> list[_Seen]:
         """Every file, folder and link, in an order in which folders come before what is in them."""
         return [found for folder in self._folders for found in _walk(folder)]
 
 
-def _walk(folder: Path) -> Iterator[tuple[str, int, int, int]]:
-    """Path, time of change in ns, size, and inode. What goes away meanwhile is not there."""
+class _Seen(NamedTuple):
+    """What a path is, as far as it is told from what it was before."""
+
+    path: str
+    changed: int
+    """ns since 1970."""
+    touched: int
+    """When what is known of it was changed, too: who may do what with it, whose it is, what it is called."""
+    size: int
+    inode: int
+
+
+def _walk(folder: Path) -> Iterator[_Seen]:
+    """What goes away meanwhile is not there."""
     try:
         about = folder.stat()
-        yield str(folder), about.st_mtime_ns, 0, about.st_ino
+        yield _Seen(str(folder), about.st_mtime_ns, about.st_ctime_ns, 0, about.st_ino)
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         return
@@ -338,6 +378,22 @@ def _walk(folder: Path) -> Iterator[tuple[str, int, int, int]]:
                 yield from _walk(Path(entry.path))
             else:
                 about = entry.stat(follow_symlinks=False)
-                yield entry.path, about.st_mtime_ns, about.st_size, about.st_ino
+                yield _Seen(entry.path, about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino)
         except FileNotFoundError:
             continue
+
+
+def _is_folder(kept: StateEntry) -> bool:
+    """Of a state that was copied."""
+    return kept.content is None and kept.link is None and not stat.S_IFMT(kept.mode or 0)
+
+
+def _mark(path: Path, kept: StateEntry) -> None:
+    """Give it what its inode holds, but its times."""
+    for name, value in kept.attributes:
+        os.setxattr(path, name, value)
+    if kept.owner is not None:
+        # Before the permissions, of which a new owner takes some away.
+        os.chown(path, *kept.owner)
+    if kept.mode is not None:
+        path.chmod(kept.mode)

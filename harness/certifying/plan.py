@@ -6,6 +6,7 @@ folder and what it came to. The same crash can be tried in several ways, and sev
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 
 from ..core.addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
 from ..core.verdicts import Status
+from ..crash_points.files.operations import HALF_WRITE
 from ..recording.history import Lost
 
 CRASH_STATES: Final = "crash states in a warm session"
@@ -93,6 +95,11 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         """Of one of the finer points, what it is called; empty of any other, which the batch's number tells apart."""
         return self.key.partition("/")[2] if self.point in FINE_POINTS else ""
 
+    @property
+    def is_half_write(self) -> bool:
+        """Whether it strikes in the middle of a write."""
+        return self.point is Point.FILE and self.name.partition(" ")[0] == HALF_WRITE
+
     def __str__(self) -> str:
         if self.line is not None:
             within = ", in a task" if self.actor == TASK else ""
@@ -105,6 +112,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.victim is Victim.REQUEST:
             return f"{self.key} of {actor} is lost on its way and the connection breaks; {actor} lives{where}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
+        if self.victim is Victim.DISK and self.is_half_write:
+            return f"the disk refuses the rest {replace(when, side=Side.AFTER)}; {actor} lives{where}"
         if self.victim is Victim.DISK:
             return f"the disk refuses an operation {when}; {actor} lives{where}"
         if self.lost is not None:

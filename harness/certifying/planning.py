@@ -105,7 +105,9 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
             if (first or new) and _is_own(crash):
                 # Once more is done in the same call.
                 found += [] if in_call is None else [in_call]
-                in_call = one
+                # The rest of a write comes in the same call.
+                found += [one] if crash.is_half_write else []
+                in_call = None if crash.is_half_write else one
             continue
         always = every_batch and (crash.line is None or (changed and crash.actor == DRIVER))
         if new or always:
@@ -132,8 +134,10 @@ class _Done:
             self.messages.add(self.names[_effect(crash)])
             return found
         if crash.point is Point.FILE and _is_own(crash):
-            self.files.add(self.names[_effect(crash)])
-            return frozenset(self.files)
+            done = self.files | {self.names[_effect(crash)]}
+            # A write that is cut in two is one effect to what comes after it.
+            self.files = self.files if crash.is_half_write else done
+            return frozenset(done)
         return files if crash.point is Point.LINE else frozenset()
 
 

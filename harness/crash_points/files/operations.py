@@ -84,6 +84,8 @@ OF_NAMES = frozenset(
     }
 )
 """What changes which names a folder has."""
+HALF_WRITE: Final = "half-write"
+"""What the first half of a write is called as a crash point, in the place of its kind."""
 KERNEL: Final = 0
 """The thread of the kernel itself, which writes down what was stored in a shared map of memory, page by page: no death
 of a process leaves some of these pages and not the others."""
@@ -108,6 +110,14 @@ class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Of a write, or an extended attribute."""
     file: int = 0
     """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
+    half: bool = False
+    """Of a write, whether it is the first half of one: the rest follows as the next operation, unless who writes dies
+    or the disk refuses it."""
+
+    @property
+    def called(self) -> str:
+        """As a crash point."""
+        return HALF_WRITE if self.half else self.kind
 
     @property
     def is_point(self) -> bool:

@@ -26,7 +26,7 @@ nothing durable, though Linux writes back what is half a minute old.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,6 +60,21 @@ class Loss:
     """What the words are about, by name."""
 
 
+def _whole(operations: Iterable[Operation]) -> list[Operation]:
+    """With each write in one: the power tears it by rules of its own, wherever a death would."""
+    found: list[Operation] = []
+    for one in operations:
+        if found and found[-1].half and _is_rest(one, found[-1]):
+            one = msgspec.structs.replace(one, offset=found[-1].offset, data=found.pop().data + one.data)
+        found.append(one)
+    return found
+
+
+def _is_rest(one: Operation, half: Operation) -> bool:
+    where = half.thread, half.file, half.offset + len(half.data)
+    return one.kind is OperationKind.WRITE and (one.thread, one.file, one.offset) == where
+
+
 def power_losses(
     base: Tree, operations: Sequence[Operation], promise: Promise, synced: Collection[str] = ()
 ) -> list[Loss]:
@@ -69,7 +84,7 @@ def power_losses(
 
     Raises OwnFailure for operations that cannot have been done to this tree.
     """
-    done = _Done(base, operations, synced)
+    done = _Done(base, _whole(operations), synced)
     match promise:
         case Promise.STRICT:
             chosen = _strict(done)

@@ -13,6 +13,11 @@ Where the order says so, an operation is announced before it is done as well, an
 journalled: its caller lives, and has an I/O error. A write is refused for good: tried again by the same thread, at the
 same place of the same open file, it is refused again. For the kernel cuts up a large write, and tells of no error where
 a part of one is done already; who wrote goes on with the rest then, and has to hear of it.
+
+While it asks, a write that crosses from one page to another is done in two halves, with a crash point between them: the
+kernel copies what is written page by page, and looks before each whether the writer is being killed, so that of one
+write a death leaves a part. Of writes that follow each other in a file one only is cut so, since the ends of the others
+are such parts.
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ import msgspec
 from ...core.addresses import Point, Side
 from ..inside_spark.listener import REFUSE
 from .mounts import unmount
+from .naming import entry_of_offsets
 from .operations import BESIDE_SQLITE, KERNEL, MOVES, OF_ATTRIBUTES, WRITTEN, Operation, OperationKind, framed
 from .orders import Obeyed, ServingPlan, StandingOrder
 from .trees import USERS_OWN, owner_of
@@ -103,7 +109,7 @@ class _Asking:
     def ask(self, one: Operation, way: str, side: Side) -> _Answer:
         """`way` is how the file is used. Returns once the harness has answered, or nobody is left to do so."""
         order = self._order
-        what = f"{one.kind} {one.path}"
+        what = f"{one.called} {one.path}"
         if one.kind in MOVES or one.kind in OF_ATTRIBUTES:
             what += f" > {one.other}"
         # A line ends at its end, what it is about at a tab, and a path can hold anything.
@@ -215,6 +221,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """How many operations were, in all."""
         self._refused_writes: set[tuple[int, int, int]] = set()
         """Writes that are refused for good: thread, handle and offset."""
+        self._halved: dict[int, tuple[int, int]] = {}
+        """By thread, of the writes that it does in a row of which one was cut in two, the handle and where the last
+        ends. A row ends with whatever else the thread does, and with the batch."""
         self._hidden: dict[str, str] = {}
         """Of files that a rename is about to replace, and that somebody has open, the name that libfuse gave them."""
         self._seen: set[tuple[OperationKind, str]] = set()
@@ -251,6 +260,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._order = order
         self._struck = False
         self._refused_writes.clear()
+        self._halved.clear()
         self._touched = {inode: (below, really) for inode, below, really in order.touched}
         self._seen.clear()
         self._made.clear()
@@ -272,16 +282,21 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What changes something
 
-    def _change(self, kind: OperationKind, path: str, way: str = "", **more: Any) -> None:
-        """Note what was done, with the lock held, and tell who wants to know, with the way in which the file is
-        used."""
+    def _change(self, kind: OperationKind, path: str, way: str = "", **more: Any) -> bool:
+        """Note what was done, with the lock held, and tell who wants to know, with the way in which the file is used.
+        Returns whether who has done it lives on."""
         if self._asking is None:
-            return
+            return True
         thread = _caller()
+        self._halved.pop(thread, None)
+        if entry_of_offsets(path) >= 0:
+            self._halved.clear()
         one = Operation(kind, path[1:], time.time_ns(), thread, **more)
         self._journal.write(framed(one))
         if one.is_point and self._asking.ask(one, way, Side.AFTER) is _Answer.DYING:
             self._struck = not self._order.others_live
+            return False
+        return True
 
     def _refuse_after_death(self) -> None:
         if self._struck:
@@ -291,17 +306,21 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """Ask whether this may be done, with the lock held, where somebody is to be asked. Raises OSError where it may
         not."""
         self._refuse_after_death()
+        if self._is_refused(kind, path, way, other):
+            self._refuse()
+
+    def _is_refused(self, kind: OperationKind, path: str, way: str, other: str = "", half: bool = False) -> bool:
+        """Raises OSError where who wants it done is dying."""
         if self._asking is None or not self._order.asks_before:
-            return
-        one = Operation(kind, path[1:], time.time_ns(), _caller(), other)
+            return False
+        one = Operation(kind, path[1:], time.time_ns(), _caller(), other, half=half)
         if not one.is_point:
-            return
-        match self._asking.ask(one, way, Side.BEFORE):
-            case _Answer.REFUSED:
-                self._refuse()
-            case _Answer.DYING:
-                self._struck = not self._order.others_live
-                raise OSError(errno.EIO, "its process is being killed")
+            return False
+        answer = self._asking.ask(one, way, Side.BEFORE)
+        if answer is _Answer.DYING:
+            self._struck = not self._order.others_live
+            raise OSError(errno.EIO, "its process is being killed")
+        return answer is _Answer.REFUSED
 
     def _refuse(self) -> None:
         self._refused += 1
@@ -383,14 +402,45 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 offset = os.fstat(handle.fd).st_size
             _check_length(offset + len(data))
             way = _way_of(os.O_APPEND) if appends else "" if offset else "at 0"
-            if _caller() != KERNEL:
+            thread = _caller()
+            if thread == KERNEL:
                 # What was stored in a map of memory outlives who has stored it.
-                self._permit_write(handle.path, way, (_caller(), fh, offset))
-            written = os.pwrite(handle.fd, data, offset)
-            self._count(written)
-            done = bytes(data[:written])
-            self._change(OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file)
+                return self._write(handle, way, data, offset)[0]
+            self._permit_write(handle.path, way, (thread, fh, offset))
+            in_row = self._halved.get(thread) == (fh, offset)
+            half = 0 if in_row or self._asking is None else _half_of(offset, len(data))
+            if half:
+                written, goes_on = self._write_half(handle, way, data[:half], offset, (thread, fh, offset + half))
+                if not goes_on:
+                    return written
+                written += self._write(handle, way, data[half:], offset + half)[0]
+            else:
+                written, _ = self._write(handle, way, data, offset)
+            if in_row or half:
+                self._halved[thread] = fh, offset + written
             return written
+
+    def _write_half(
+        self, handle: _Handle, way: str, data: bytes, offset: int, rest: tuple[int, int, int]
+    ) -> tuple[int, bool]:
+        """The first half of a write, whose rest is `rest`. Returns how many bytes were written, and whether the rest is
+        to be: it can be refused, as by a disk that is full by then, which its caller hears when it tries that again."""
+        refused = self._is_refused(OperationKind.WRITE, handle.path, way, half=True)
+        written, lives = self._write(handle, way, data, offset, half=True)
+        if refused:
+            self._refused += 1
+            self._refused_writes.add(rest)
+        return written, lives and not refused and written == len(data)
+
+    def _write(self, handle: _Handle, way: str, data: bytes, offset: int, half: bool = False) -> tuple[int, bool]:
+        """Returns how many bytes were written, and whether who has them written lives on."""
+        written = os.pwrite(handle.fd, data, offset)
+        self._count(written)
+        done = bytes(data[:written])
+        lives = self._change(
+            OperationKind.WRITE, handle.path, way, offset=offset, data=done, file=handle.file, half=half
+        )
+        return written, lives
 
     def _count(self, written: int) -> None:
         thread = _caller()
@@ -888,6 +938,15 @@ def _stat(about: str | int) -> os.stat_result:
     """Of a link that is named, of itself: the kernel has followed those that are not meant. Where one leads may be in
     the mounted folder, about which nobody here may ask while the lock is held."""
     return os.stat(about, follow_symlinks=isinstance(about, int))
+
+
+def _half_of(offset: int, size: int) -> int:
+    """How many bytes of a write there are before the border of two pages that is nearest to its middle: so that of most
+    there is something whole in either half, and something that is not. 0: all of it is in one page."""
+    page = mmap.PAGESIZE
+    first, last = (offset // page + 1) * page, (offset + size - 1) // page * page
+    middle = (offset + size // 2 + page // 2) // page * page
+    return min(max(middle, first), last) - offset if first <= last else 0
 
 
 def _is_kept(path: str | None, about: os.stat_result) -> bool:

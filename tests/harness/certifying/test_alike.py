@@ -148,6 +148,39 @@ def test_batches_that_write_more_or_less_to_a_file_in_a_row_are_alike() -> None:
         assert verdict(plan, [*one, *two, *(other for other in alone if other != line)]).status is Status.UNKNOWN
 
 
+def test_a_batch_whose_write_is_cut_is_like_one_whose_write_is_not_but_for_the_half() -> None:
+    def rows(number: int, *writes: str) -> list[Planned]:
+        return batch(number, *(f"{write} sink/{number}#1" for write in writes), f"rename sink/{number}#1")
+
+    one, two = rows(1, "half-write", "write"), rows(2, "half-write", "write")
+    cut, whole = rows(3, "half-write", "write"), rows(4, "write")
+    plan = [*one, *two, *cut, *whole]
+    alike = Alike(plan)
+    assert [len(alike.like(line)) for line in (*cut, *whole)] == [3, 2, 3, 3, 3, 3, 3]
+    assert verdict(plan, [*one, *two]).status is Status.HOLDS
+    # Nothing but another half stands for one.
+    halves = [line for line in (*one, *two) if line.crash.is_half_write]
+    assert verdict(plan, [line for line in plan if not line.crash.is_half_write]).status is Status.UNKNOWN
+    alone = [*rows(1, "write"), *rows(2, "write"), *cut]
+    assert verdict(alone, [line for line in alone if not line.crash.is_half_write]).status is Status.UNKNOWN
+    assert len(halves) == 2
+
+
+def test_a_write_that_is_cut_later_in_its_row_begins_no_other_row() -> None:
+    def rows(number: int, *writes: str) -> list[Planned]:
+        times: Counter[str] = Counter()
+        names = []
+        for write in writes:
+            times[write] += 1
+            names.append(f"{write} sink/{number}#{times[write]}")
+        return batch(number, *names)
+
+    one, two = rows(1, "write", "half-write", "write", "write"), rows(2, "write", "write", "write")
+    alike = Alike([*one, *two])
+    wholes = [line for line in one if not line.crash.is_half_write]
+    assert [len(alike.like(line)) for line in wholes] == [1] * len(wholes)
+
+
 def test_what_is_written_after_something_else_is_another_row() -> None:
     """A header that is written again once the pages are synced is no page, whatever their number."""
     one, two = written(1, 2, 1, 1), written(2, 4, 1, 1)

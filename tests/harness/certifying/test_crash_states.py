@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -86,6 +87,92 @@ def test_extended_attributes_come_back_and_tell_states_apart(tmp_path: Path) -> 
     for state, names in ((before, []), (marked, ["user.done"])):
         store.restore(state)
         assert os.listxattr(tmp_path / "sink/rows") == names
+
+
+OTHERS = 12345
+"""A group that nobody is in: root alone can give it a file."""
+
+
+def kept_of(path: Path) -> tuple[int, int, int]:
+    about = path.stat()
+    return stat.S_IMODE(about.st_mode), about.st_uid, about.st_gid
+
+
+@pytest.mark.parametrize("name", ["sink/batch/rows", "sink/batch", "sink"])
+@pytest.mark.parametrize(
+    "seals",
+    [
+        pytest.param(lambda path: path.chmod(0o555), id="permissions"),
+        pytest.param(lambda path: os.chown(path, -1, OTHERS), id="group"),
+        pytest.param(lambda path: (os.chown(path, -1, OTHERS), path.chmod(0o2550)), id="both"),
+    ],
+)
+def test_who_may_do_what_with_a_file_or_folder_comes_back_and_tells_states_apart(
+    name: str, seals: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """Who seals a batch before its rows are written dies in between."""
+    store, path = copied(tmp_path), tmp_path / name
+    lay(tmp_path, {"checkpoint": None, "sink/batch/rows": b""})
+    open_state, before = store.capture(), kept_of(path)
+    try:
+        seals(path)
+    except PermissionError as error:
+        pytest.skip(f"not as this user: {error}")
+    sealed_state, after = store.capture(), kept_of(path)
+    assert before != after
+    assert open_state.digest != sealed_state.digest
+    for state, expected in ((open_state, before), (sealed_state, after), (open_state, before)):
+        store.restore(state)
+        assert kept_of(path) == expected
+        assert (tmp_path / "sink/batch/rows").read_bytes() == b""
+        assert store.capture().digest == state.digest
+
+
+def test_a_folder_that_is_marked_is_marked_again(tmp_path: Path) -> None:
+    store, folder = copied(tmp_path), tmp_path / "sink"
+    lay(tmp_path, {"sink/rows": b"1"})
+    before = store.capture()
+    try:
+        os.setxattr(folder, "user.done", b"yes")
+    except OSError as error:
+        pytest.skip(f"{tmp_path} keeps no extended attributes: {error}")
+    marked = store.capture()
+    assert before.digest != marked.digest
+    for state, names in ((before, []), (marked, ["user.done"])):
+        store.restore(state)
+        assert os.listxattr(folder) == names
+
+
+def test_two_names_of_one_file_stay_two_names_of_one_file(tmp_path: Path) -> None:
+    """Who publishes by a second name goes on writing by the first one."""
+    store, draft, rows = copied(tmp_path), tmp_path / "sink/draft", tmp_path / "sink/rows"
+    lay(tmp_path, {"checkpoint": None, "sink/draft": b"1"})
+    shutil.copy2(draft, rows)
+    two_files = store.capture()
+    rows.unlink()
+    os.link(draft, rows)
+    one_file = store.capture()
+    assert two_files.digest != one_file.digest
+    for state, is_one in ((one_file, True), (two_files, False), (one_file, True)):
+        store.restore(state)
+        assert draft.samefile(rows) == is_one
+        assert rows.stat().st_nlink == 1 + is_one
+        assert rows.read_bytes() == b"1"
+        assert store.capture().digest == state.digest
+
+
+def test_who_seals_a_file_meanwhile_has_not_been_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, rows = copied(tmp_path), tmp_path / "sink/rows"
+    lay(tmp_path, {"sink/rows": b"1"})
+    read_bytes = Path.read_bytes
+
+    def and_seal(path: Path) -> bytes:
+        rows.chmod(0o444)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", and_seal)
+    with pytest.raises(NotQuiet, match="changed while their crash state was taken"):
+        store.capture()
 
 
 def test_times_of_files_come_back_which_a_source_of_files_goes_by(tmp_path: Path) -> None:

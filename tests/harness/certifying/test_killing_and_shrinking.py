@@ -180,6 +180,13 @@ def test_an_operation_on_a_file_is_refused_to_whoever_wants_it(actor: str) -> No
     assert fault.trigger == Moment(Point.FILE, Side.BEFORE, "2/write sink/a#1", actor)
 
 
+def test_the_rest_of_a_write_is_refused_once_its_first_half_is_done() -> None:
+    crash = Crash(Point.FILE, Side.BEFORE, "2/half-write sink/a#1", DRIVER, Victim.DISK, 2, ("steady",))
+    assert fault_of(Planned(crash)).trigger == Moment(Point.FILE, Side.BEFORE, "2/half-write sink/a#1", DRIVER)
+    said = "the disk refuses the rest after the driver does half-write sink/a in batch 2; the driver lives"
+    assert str(crash) == said
+
+
 def test_refused_operations_are_each_in_a_run_of_its_own() -> None:
     def refused(batch: int) -> Planned:
         return Planned(Crash(Point.FILE, Side.BEFORE, f"{batch}/write a#1", DRIVER, Victim.DISK, batch, ("steady",)))

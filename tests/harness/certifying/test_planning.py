@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from profiles import FIVE, attempt_of, both_sides, done, of_batch, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
+from streamproof.harness.certifying.campaign import NONE_CUT, ONE_CUT, parts_of_writes
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
@@ -479,7 +480,7 @@ def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_i
 
     also = [
         *done("driver", "0/create sink/a#1", "1/create checkpoint/b#1", "1/create sink/a#1", "1/write sink/a#1"),
-        *done("driver", "1/write sink/a#2"),
+        *done("driver", "1/half-write sink/a#1", "1/write sink/a#2"),
         *done("task", "1/create sink/a#2"),
     ]
     profile = profile_of(attempt_of(FIVE, also=also))
@@ -487,6 +488,7 @@ def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_i
     assert [str(one) for one in plan] == [
         "the disk refuses an operation before the driver does create sink/a in batch 1; the driver lives",
         "the disk refuses an operation before the driver does write sink/a in batch 1; the driver lives",
+        "the disk refuses the rest after the driver does half-write sink/a in batch 1; the driver lives",
         "the disk refuses an operation before a task does create sink/a in batch 1, the second time; a task lives",
         "the disk refuses an operation before the driver does create checkpoint/b in batch 1; the driver lives",
     ]
@@ -564,6 +566,28 @@ def test_where_nothing_can_be_copied_files_in_another_order_are_tried(names: tup
     lines = {(one.batch, one.side, one.key) for one in tried if one.point is Point.LINE}
     assert {batch for batch, _, _ in lines} == {1, 3}
     assert (3, Side.AFTER, "3/mine.put:3 calls os.replace#1") in lines
+
+
+def test_where_nothing_can_be_copied_a_write_that_is_cut_is_tried_once_in_its_middle_and_makes_no_other_order() -> None:
+    def effects(batch: int) -> list[Passed]:
+        call = both_sides(Point.LINE, f"{batch}/mine.put:3 calls Path.write_text#1")
+        names = ["half-write", "write"] if batch in (3, 4) else ["write"]
+        files = [passed(Point.FILE, Side.AFTER, f"{batch}/{name} sink/rows#1") for name in names]
+        return [call[0], *files, call[1], *sent(batch, "COMMIT", 1)]
+
+    tried = {one.crash for one in of_the_driver(in_batches({n: effects(n) for n in range(1, 5)}), False)}
+    assert {one.batch for one in tried if one.point in (Point.MESSAGE, Point.LINE)} == {1}
+    assert {one.key for one in tried if one.point is Point.FILE} == {"3/half-write sink/rows#1"}
+
+
+def test_whether_a_death_fell_into_a_write_is_said_where_operations_on_files_are_points() -> None:
+    def said(*names: str) -> list[str]:
+        also = [passed(Point.FILE, Side.AFTER, f"1/{name} sink/rows#1") for name in names]
+        return parts_of_writes(of_the_driver(profile_of(attempt_of(FIVE, also=also)), True))
+
+    assert said() == []
+    assert said("create", "write") == [NONE_CUT]
+    assert said("create", "half-write", "write") == [ONE_CUT]
 
 
 def test_kills_begin_where_a_batch_is_done_again_and_end_before_there_was_one() -> None:

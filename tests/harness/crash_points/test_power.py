@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -284,6 +285,29 @@ def test_a_content_is_torn_between_two_pages() -> None:
     made = Program().write("a", b"x" * 4 * PAGE)
     assert {"a": b"x" * 2 * PAGE} in left(made.done, Promise.EXT4_ORDERED)
     assert {"a": bytes(2 * PAGE) + b"x" * 2 * PAGE} in left(made.done, Promise.NONE)
+
+
+def in_halves(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """As they are journalled where a death can fall into a write."""
+    for one in operations:
+        half = PAGE if one.kind is OperationKind.WRITE and len(one.data) > PAGE else 0
+        if half:
+            yield msgspec.structs.replace(one, data=one.data[:half], half=True)
+        yield msgspec.structs.replace(one, offset=one.offset + half, data=one.data[half:])
+
+
+@settings(deadline=None)
+@given(made=programs(), promise=st.sampled_from(Promise))
+def test_a_write_that_a_death_can_cut_is_one_to_the_power(made: Program, promise: Promise) -> None:
+    assert left(list(in_halves(made.done)), promise) == left(made.done, promise)
+
+
+def test_what_a_death_has_left_of_a_write_is_written_and_what_comes_then_is_another_one() -> None:
+    made = Program().write("a", b"x" * 2 * PAGE)
+    created, half, _ = in_halves(made.done)
+    then = Operation(OperationKind.WRITE, "a", offset=0, data=b"yy", file=half.file)
+    for promise in Promise:
+        assert left([created, half, then], promise)[0] == {"a": b"yy" + b"x" * (PAGE - 2)}
 
 
 def test_a_page_that_is_written_in_place_is_as_it_was_when_it_was_synced() -> None:
