@@ -39,7 +39,6 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
-from ..core.addresses import Point
 from ..core.errors import (
     InvalidScenario,
     NothingLeft,
@@ -101,11 +100,11 @@ from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import messages_first
 from .never_run import lines_never_run
 from .plan import CrashTrial, How, Victim
+from .plan_limits import left_out
 from .planning import (
     CrashPlan,
     after_effects_of_tasks,
     crash_at,
-    does_several_at_once_in_a_task,
     effects_of_tasks_first,
     every_crash_point,
     of_answers,
@@ -149,57 +148,10 @@ KEPT = "what was tried is in {folder}; to draw how far it came: streamproof repo
 """Of a query that was made in a program: it has no name by which it could be gone on with."""
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
-ONE_BATCH = (
-    "Executors, Python workers and nodes that die in batches of every kind, and with every task: they die at each kind "
-    "of point that tasks pass in one batch, but for operations on files, with the first task that comes there, and "
-    "executors also with the last that leaves something."
-)
-LINES_OF_TASKS = (
-    "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
-    "durable was left, a Python worker dies at the first."
-)
-NO_DISK = (
-    "A disk that refuses an operation on a file, and a query that lives on: who names the victim `disk` has each "
-    "operation of one batch refused once, with an I/O error."
-)
-DISK_ONCE = (
-    "A disk that refuses more than one operation on a file, or the same again, and what it refuses in batches of every "
-    "kind: each operation of one batch is refused, once. And a task that Spark tries again after an I/O error: with "
-    "one task slot, the query fails with the first, and is started again."
-)
-STORE_ONCE = (
-    "A store outside that refuses a connection, stays away for longer than one request, or answers with an error: one "
-    "request at a time is lost, or its answer, of those that may change something, each in one batch, and who asks "
-    "again gets through."
-)
-BETWEEN_FILES = (
-    "Executors, Python workers and nodes that die between two operations of a task on the sink's files where no line "
-    "of the query's code lies between them, as within one call: there, the driver alone dies. What it puts right when "
-    "it begins a batch again, a task that Spark tries again in the same batch finds half done."
-)
-BOTH_AT_ONCE = (
-    "Two attempts of one task side by side, as by speculation, or where an executor that is thought to be lost goes on "
-    "writing: here, a task is tried again when what ran it is dead. Let each attempt write under a name of its own, "
-    "and have one of them count."
-)
-JVM_ALONE = (
-    "An executor's JVM that dies and leaves its Python workers, as where the kernel takes its memory: an executor dies "
-    "with them here. A worker that lives on takes the end of its connection for the end of its rows, so that the "
-    "`close` of a foreach writer is called without an error, of a part of them."
-)
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}. Nor do the states have the times of folders, or of files when they were last looked at "
     "or touched without being changed."
-)
-ONE_CUT = (
-    "A death in the middle of a write to a file at every place where it can fall: a write that goes from one page of a "
-    "file (4 KiB mostly) into another is cut once, between two pages near its middle, and of writes that follow each "
-    "other in a file the first such one. A shorter one is whole or not there."
-)
-NONE_CUT = (
-    "A death in the middle of a write to a file: none goes here from one page of a file (4 KiB mostly) into another, "
-    "as those of larger batches may."
 )
 IN_THE_JVM = (
     "What a library, or code that calls what is in the JVM, keeps in the memory of its JVM and a crash forgets: crash "
@@ -219,10 +171,6 @@ WITH_ITS_TASKS = (
 ONE_AFTER_ANOTHER = (
     "What a death of the driver leaves wrong and a later start of the query puts right: several deaths share a run, "
     "each in a batch of its own, and what the table has at its end is compared."
-)
-SPLIT_ONCE = (
-    "A driver that is taken for dead, is replaced and wakes up, at every point and in batches of every kind: it is "
-    "paused before its sink begins a batch, after that, and before its commit, each in one batch. No task runs then."
 )
 ALWAYS_WRONG = "What is wrong without any failure, too: two runs without failures say what is right."
 AS_READ = f"{ALWAYS_WRONG} Of the sink, they say what `read` gives: what that leaves out or puts right is not compared."
@@ -619,30 +567,12 @@ class _Campaign:
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
         nodes = spread(nodes, with_data, keys)
-        state.not_covered += parts_of_writes(of_driver)
-        if nodes:
-            state.not_covered.append(ONE_BATCH)
-        if any(one.crash.line is not None for one in nodes):
-            state.not_covered.append(LINES_OF_TASKS)
-        if nodes and does_several_at_once_in_a_task(profile):
-            state.not_covered.append(BETWEEN_FILES)
-        if after_effects_of_tasks(nodes):
-            state.not_covered.append(BOTH_AT_ONCE)
-        if profile.python and any(one.crash.victim is Victim.EXECUTOR for one in nodes):
-            state.not_covered.append(JVM_ALONE)
         answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         disks = of_disks(profile, self.faults.victims)
-        if answers:
-            state.not_covered.append(STORE_ONCE)
-        if splits:
-            state.not_covered.append(SPLIT_ONCE)
-        if Victim.DISK not in self.faults.victims:
-            state.not_covered.append(NO_DISK)
-        elif disks:
-            state.not_covered.append(DISK_ONCE)
+        state.not_covered += left_out(profile, self.faults.victims, of_driver, nodes, answers, splits)
         of_driver, nodes, answers, disks, splits = map(self._add, (of_driver, nodes, answers, disks, splits))
         here: list[Planned] = []
         if not self.request.query.copyable:
@@ -774,12 +704,6 @@ class _Campaign:
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
             never_run=lines_never_run(request.query, state.watched, state.plan),
         )
-
-
-def parts_of_writes(of_driver: Sequence[Planned]) -> list[str]:
-    """What deaths in the middle of a write do not cover, where operations on files are crash points."""
-    of_files = [one.crash for one in of_driver if one.crash.point is Point.FILE]
-    return [ONE_CUT if any(crash.is_half_write for crash in of_files) else NONE_CUT] if of_files else []
 
 
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:

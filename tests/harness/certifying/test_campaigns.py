@@ -24,7 +24,15 @@ import pytest
 import toy_spark
 from heard_late import hear_late
 from sampling import long_but_for
-from streamproof.harness.certifying import affording, blind_spots, campaign, covering, recovery_worker, reference_runs
+from streamproof.harness.certifying import (
+    affording,
+    blind_spots,
+    campaign,
+    covering,
+    plan_limits,
+    recovery_worker,
+    reference_runs,
+)
 from streamproof.harness.certifying.attempts import Attempt, Passed, StrikesAt
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
@@ -320,7 +328,7 @@ def test_that_an_executor_dies_with_its_python_workers_is_said_where_they_run_co
 ) -> None:
     monkeypatch.setattr(toy_spark, "BatchDone", lambda *given: BatchDone(*given, python=python))
     certified = certify(toy(Does.BY_ID), budget=Budget(runs=1, kills=0))
-    assert (campaign.JVM_ALONE in certified.certificate.not_covered) is python
+    assert (plan_limits.JVM_ALONE in certified.certificate.not_covered) is python
 
 
 def test_recovery_workers_rest_while_others_are_killed(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from profiles import FIVE, attempt_of, both_sides, done, of_batch, passed
 from streamproof.harness.certifying.attempts import Attempt, Passed
-from streamproof.harness.certifying.campaign import NONE_CUT, ONE_CUT, parts_of_writes
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
@@ -578,16 +577,6 @@ def test_where_nothing_can_be_copied_a_write_that_is_cut_is_tried_once_in_its_mi
     tried = {one.crash for one in of_the_driver(in_batches({n: effects(n) for n in range(1, 5)}), False)}
     assert {one.batch for one in tried if one.point in (Point.MESSAGE, Point.LINE)} == {1}
     assert {one.key for one in tried if one.point is Point.FILE} == {"3/half-write sink/rows#1"}
-
-
-def test_whether_a_death_fell_into_a_write_is_said_where_operations_on_files_are_points() -> None:
-    def said(*names: str) -> list[str]:
-        also = [passed(Point.FILE, Side.AFTER, f"1/{name} sink/rows#1") for name in names]
-        return parts_of_writes(of_the_driver(profile_of(attempt_of(FIVE, also=also)), True))
-
-    assert said() == []
-    assert said("create", "write") == [NONE_CUT]
-    assert said("create", "half-write", "write") == [ONE_CUT]
 
 
 def test_kills_begin_where_a_batch_is_done_again_and_end_before_there_was_one() -> None:
