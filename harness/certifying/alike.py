@@ -120,7 +120,7 @@ def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
             # Lines of code are planned in some batches alone.
             written = written if line.crash.point is Point.LINE else ""
             continue
-        kind, _, file = line.crash.name.rpartition("#")[0].partition(" ")
+        kind, file = line.crash.operation
         if file != written:
             written, in_row, code, way = file, 0, line.crash.in_code, _way(line.crash)
         what, is_half = (*_what(line.crash, names), code, way), kind == HALF_WRITE
@@ -136,7 +136,7 @@ def _in_rows(places: Iterable[_Place]) -> Iterator[_Place]:
 
 
 def _is_write(crash: Crash) -> bool:
-    return crash.point is Point.FILE and crash.name.partition(" ")[0] in _WRITES
+    return crash.operation[0] in _WRITES
 
 
 def _way(crash: Crash) -> str:

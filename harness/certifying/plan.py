@@ -96,9 +96,23 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.key.partition("/")[2] if self.point in FINE_POINTS else ""
 
     @property
+    def effect(self) -> str:
+        """Of a message or an operation on a file, its name without which one of its kind in its batch it is."""
+        return self.name.rpartition("#")[0]
+
+    @property
+    def operation(self) -> tuple[str, str]:
+        """Of an operation on a file, its kind and the path (`old > new` where it gets another); both are empty of any
+        other point."""
+        if self.point is not Point.FILE:
+            return "", ""
+        kind, _, path = self.effect.partition(" ")
+        return kind, path
+
+    @property
     def is_half_write(self) -> bool:
         """Whether it strikes in the middle of a write."""
-        return self.point is Point.FILE and self.name.partition(" ")[0] == HALF_WRITE
+        return self.operation[0] == HALF_WRITE
 
     def __str__(self) -> str:
         if self.line is not None:

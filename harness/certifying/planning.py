@@ -131,10 +131,10 @@ class _Done:
         files = frozenset(self.files)
         if crash.point is Point.MESSAGE:
             found = files | self.messages
-            self.messages.add(self.names[_effect(crash)])
+            self.messages.add(self.names[crash.effect])
             return found
         if crash.point is Point.FILE and _is_own(crash):
-            done = self.files | {self.names[_effect(crash)]}
+            done = self.files | {self.names[crash.effect]}
             # A write that is cut in two is one effect to what comes after it.
             self.files = self.files if crash.is_half_write else done
             return frozenset(done)
@@ -147,13 +147,8 @@ def _names_of_effects(profile: Profile) -> Mapping[int, Mapping[str, str]]:
     for one in profile.passed:
         crash = crash_at(profile, one, Victim.DRIVER)
         if crash.point is Point.MESSAGE or (crash.point is Point.FILE and _is_own(crash)):
-            effects.setdefault(crash.batch, []).append(_effect(crash))
+            effects.setdefault(crash.batch, []).append(crash.effect)
     return {batch: by_rank(some) for batch, some in effects.items()}
-
-
-def _effect(crash: Crash) -> str:
-    """Of a message or a file operation, without which one of its kind it is."""
-    return crash.name.rpartition("#")[0]
 
 
 def of_restarts(profile: Profile, of_driver: Iterable[Planned]) -> list[Planned]:
@@ -265,7 +260,7 @@ def replays_first(of_driver: Sequence[Planned]) -> list[Planned]:
         if one.crash.point is Point.COMMIT_LOG:
             return 0
         if one.crash.point is Point.FILE:
-            return 1 if one.crash.name.partition(" ")[0] in SEALING else 3
+            return 1 if one.crash.operation[0] in SEALING else 3
         return 2
 
     return [one for _, one in sorted(enumerate(of_driver), key=order)]
@@ -279,7 +274,7 @@ def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     steady = steady_batch(profile)
     names = _names_of_effects(profile)
     sent = [
-        (names[crash.batch][_effect(crash)], crash)
+        (names[crash.batch][crash.effect], crash)
         for one in profile.passed
         if one.address.point is Point.MESSAGE
         for crash in [crash_at(profile, one, lost[one.address.side])]
@@ -300,7 +295,7 @@ def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     for one in profile.passed:
         if batch_of(one.address) == batch and one.address.point is Point.FILE:
             crash = msgspec.structs.replace(crash_at(profile, one, Victim.DISK), side=Side.BEFORE)
-            found.setdefault((crash.actor, _effect(crash)), Planned(crash))
+            found.setdefault((crash.actor, crash.effect), Planned(crash))
     return sorted(found.values(), key=lambda one: not _is_own(one.crash))
 
 
@@ -385,7 +380,7 @@ def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
 def _is_own(crash: Crash) -> bool:
     """Whether it is the query's own code that comes there, or writes to its sink."""
     if crash.point is Point.FILE:
-        return crash.name.partition(" ")[2].startswith(SINK)
+        return crash.operation[1].startswith(SINK)
     return crash.point in (Point.LINE, Point.USER)
 
 

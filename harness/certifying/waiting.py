@@ -107,7 +107,7 @@ def _place(batch: int, order: Sequence[int]) -> int:
 
 def _rank(crash: Crash, sink: str, gone: Set[tuple[int, str]]) -> int:
     if crash.point is Point.FILE:
-        kind, path = _done_to(crash)
+        kind, path = crash.operation
         if not path.startswith(sink):
             return 3
         if kind in SEALING:
@@ -116,18 +116,10 @@ def _rank(crash: Crash, sink: str, gone: Set[tuple[int, str]]) -> int:
     return 0 if crash.point in FINE_POINTS else 1
 
 
-def _done_to(crash: Crash) -> tuple[str, str]:
-    """What is done at an operation on a file, and to which: of one that gets another name, the one that it had."""
-    kind, _, of = crash.name.rpartition("#")[0].partition(" ")
-    return kind, of.partition(" > ")[0]
-
-
 def _taken_away(crash: Crash) -> str:
     """What is no longer there after it; empty where that is nothing."""
-    if crash.point is not Point.FILE:
-        return ""
-    kind, path = _done_to(crash)
-    return path if kind in ("rename", "unlink") else ""
+    kind, path = crash.operation
+    return path.partition(" > ")[0] if kind in ("rename", "unlink") else ""
 
 
 SEALING = frozenset({"rename", "exchange", "link", "unlink", "fsync", "symlink", "chmod", "chown"})

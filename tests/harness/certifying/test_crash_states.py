@@ -74,19 +74,20 @@ def test_what_was_captured_is_there_again_and_nothing_else_whatever_came_since(b
         assert store.capture() == state
 
 
-def test_extended_attributes_come_back_and_tell_states_apart(tmp_path: Path) -> None:
-    store = copied(tmp_path)
+@pytest.mark.parametrize("name", ["sink/rows", "sink"])
+def test_extended_attributes_come_back_and_tell_states_apart(name: str, tmp_path: Path) -> None:
+    store, path = copied(tmp_path), tmp_path / name
     lay(tmp_path, {"sink/rows": b"1"})
     before = store.capture()
     try:
-        os.setxattr(tmp_path / "sink/rows", "user.done", b"yes")
+        os.setxattr(path, "user.done", b"yes")
     except OSError as error:
         pytest.skip(f"{tmp_path} keeps no extended attributes: {error}")
     marked = store.capture()
     assert before.digest != marked.digest
     for state, names in ((before, []), (marked, ["user.done"])):
         store.restore(state)
-        assert os.listxattr(tmp_path / "sink/rows") == names
+        assert os.listxattr(path) == names
 
 
 OTHERS = 12345
@@ -126,21 +127,6 @@ def test_who_may_do_what_with_a_file_or_folder_comes_back_and_tells_states_apart
         assert kept_of(path) == expected
         assert (tmp_path / "sink/batch/rows").read_bytes() == b""
         assert store.capture().digest == state.digest
-
-
-def test_a_folder_that_is_marked_is_marked_again(tmp_path: Path) -> None:
-    store, folder = copied(tmp_path), tmp_path / "sink"
-    lay(tmp_path, {"sink/rows": b"1"})
-    before = store.capture()
-    try:
-        os.setxattr(folder, "user.done", b"yes")
-    except OSError as error:
-        pytest.skip(f"{tmp_path} keeps no extended attributes: {error}")
-    marked = store.capture()
-    assert before.digest != marked.digest
-    for state, names in ((before, []), (marked, ["user.done"])):
-        store.restore(state)
-        assert os.listxattr(folder) == names
 
 
 def test_two_names_of_one_file_stay_two_names_of_one_file(tmp_path: Path) -> None:

@@ -41,14 +41,7 @@ from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
 from streamproof.harness.crash_points.inside_python.maps import JVM, SharedMaps
 
-RUN = f"tests-of-files-{os.getpid()}"
-
-
-@pytest.fixture
-def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
-    with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
-        folder.announce(controller.place, "token", "node", 1)
-        yield folder
+RUN = f"tests-of-mounts-{os.getpid()}"
 
 
 def told(tree: Tree) -> dict[str, object]:

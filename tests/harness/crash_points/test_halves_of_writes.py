@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,14 +25,6 @@ from streamproof.harness.crash_points.files.trees import File, Tree
 pytestmark = needs_mounts
 
 PAGE = mmap.PAGESIZE
-RUN = f"tests-of-halves-{os.getpid()}"
-
-
-@pytest.fixture
-def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
-    with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
-        folder.announce(controller.place, "token", "node", 1)
-        yield folder
 
 
 def done(folder: MountedFolder) -> list[Operation]:
