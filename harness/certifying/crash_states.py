@@ -24,7 +24,7 @@ from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
 from ..core.wire import Endpoint
 from ..crash_points.files.operations import database_beside
-from ..crash_points.files.trees import attributes_of, owner_of, remove_folder
+from ..crash_points.files.trees import attributes_of, mark, owner_of, remove_folder
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
@@ -294,7 +294,7 @@ class CopiedFolders:
             # Once each holds what it holds, which may be forbidden from then on.
             for kept in reversed(captured.files):
                 if _is_folder(kept):
-                    _mark(Path(kept.path), kept)
+                    mark(Path(kept.path), dict(kept.attributes), kept.owner, kept.mode)
         except OSError as error:
             raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
 
@@ -310,7 +310,7 @@ class CopiedFolders:
             os.mknod(path, kept.mode)
         else:
             shutil.copyfile(self._contents / kept.content, path)
-            _mark(path, kept)
+            mark(path, dict(kept.attributes), kept.owner, kept.mode)
             os.utime(path, ns=(kept.changed, kept.changed))
 
     def clear(self) -> None:
@@ -386,14 +386,3 @@ def _walk(folder: Path) -> Iterator[_Seen]:
 def _is_folder(kept: StateEntry) -> bool:
     """Of a state that was copied."""
     return kept.content is None and kept.link is None and not stat.S_IFMT(kept.mode or 0)
-
-
-def _mark(path: Path, kept: StateEntry) -> None:
-    """Give it what its inode holds, but its times."""
-    for name, value in kept.attributes:
-        os.setxattr(path, name, value)
-    if kept.owner is not None:
-        # Before the permissions, of which a new owner takes some away.
-        os.chown(path, *kept.owner)
-    if kept.mode is not None:
-        path.chmod(kept.mode)

@@ -372,14 +372,20 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _set_inode(path: Path, node: File | Folder) -> None:
-    for attribute, value in node.attributes.items():
+def mark(path: Path, attributes: Mapping[str, bytes], owner: tuple[int, int] | None, mode: int | None) -> None:
+    """Give a file or folder its extended attributes, its owner and group, and its permissions; None: as they are.
+    Raises OSError."""
+    for attribute, value in attributes.items():
         os.setxattr(path, attribute, value)
-    if node.owner is not None:
+    if owner is not None:
         # Before the permissions, of which a new owner takes some away.
-        os.chown(path, *node.owner)
-    if node.mode is not None:
-        path.chmod(node.mode)
+        os.chown(path, *owner)
+    if mode is not None:
+        path.chmod(mode)
+
+
+def _set_inode(path: Path, node: File | Folder) -> None:
+    mark(path, node.attributes, node.owner, node.mode)
     changed = node.named if isinstance(node, Folder) and node.changed is None else node.changed
     if changed is not None:
         os.utime(path, ns=(changed if node.accessed is None else node.accessed, changed))
