@@ -52,9 +52,11 @@ class DiskWrites:
         run's folders, be it stored in maps of files there, is among them until it has come there."""
         if not self._knows:
             return 0
-        counted = _counted()
-        if counted != self._last[0]:
-            self._last = counted, counted - self._served_to_us()
+        if _counted() != self._last[0]:
+            # In this order: else what another thread writes there meanwhile would be taken off before it is counted.
+            served = self._served_to_us()
+            counted = _counted()
+            self._last = counted, counted - served
         return self._last[1]
 
     def has_written(self, before: int) -> bool:
