@@ -45,6 +45,16 @@ class Way(StrEnum):
     ROLLBACK = "rollback"
     """The old version goes on from where the new one was, which went on from the old one."""
 
+    @property
+    def goes_on(self) -> str:
+        """The version that goes on."""
+        return "new" if self is Way.UPGRADE else "old"
+
+    @property
+    def before(self) -> str:
+        """The version before it."""
+        return "old" if self is Way.UPGRADE else "new"
+
 
 class Aside(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the version before comes to where the one after it has not continued: from what that has left, or without

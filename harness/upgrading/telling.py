@@ -108,7 +108,7 @@ def _notes(group: Sequence[Switched]) -> Iterator[str]:
 
 
 def _beside(way: Way, aside: Aside) -> Iterator[str]:
-    who = "old" if way is Way.UPGRADE else "new"
+    who = way.before
     what = f"the {who} version, from what it left" if aside.after else "without the change, from the same state"
     like = " (tried of a state like it)" if aside.like else ""
     why = f": {shortened_why(aside.why)}" if aside.why else ""

@@ -21,10 +21,9 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -34,8 +33,6 @@ import msgspec
 
 from ..certifying.attempts import Attempt, Passed
 from ..certifying.budget import CampaignProgress
-from ..certifying.coming_back import stated_in, with_stated_time
-from ..certifying.continuing import versions_here
 from ..certifying.covering import take_alike
 from ..certifying.folders import check_unused
 from ..certifying.plan import Victim
@@ -43,23 +40,16 @@ from ..certifying.planning import crash_at, points_of_the_driver
 from ..certifying.profile import STEADY, Profile, batch_of, profile_of
 from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
 from ..certifying.recovery_worker import RecoveryWorker
-from ..certifying.reference_runs import require_apart, without_faults
 from ..certifying.request import CampaignRequest
-from ..certifying.so_far import INTERRUPTED
 from ..certifying.waiting import AttemptStates, Group, Waiting, by_worth
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Point, Side
-from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StorageFailed, StreamproofError
-from ..core.events import Event
-from ..core.guarantees import recovers
-from ..core.wording import counted
+from ..core.errors import InvalidOperator, MissingTool, OwnFailure, StreamproofError
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import supported
-from ..install.machine import find_java
 from ..install.spark_choice import chosen_spark, chosen_version
-from ..judging.references import REFERENCES, SINK
-from ..recording.claims_and_faults import SavedClaim
+from ..judging.references import SINK
 from ..recording.folder import make_folder
 from ..recording.history import History
 from ..recording.records import Stamped
@@ -69,8 +59,11 @@ from ..worlds.embedded.processes import SparkProcesses
 from .again import TouchedAgain, touched_again
 from .alone import why_outside, why_read_again, why_unjudgeable
 from .beside import next_beside, planned_beside, wants_aside, with_borrowed
+from .ends import KEPT, NOTHING_KEPT, UpgradeInterrupted, leave, why_cut_short
+from .found import NO_WAY_BACK, TriedState, UpgradeFound
+from .lone_runs import LoneRuns
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
-from .record import VERSION, SideRecord, UpgradeRecord, is_upgrade, judge_switched, with_judgement, write_upgrade
+from .record import UpgradeRecord, is_upgrade, judge_switched, with_judgement
 from .request import UpgradeRequest, UpgradeSide, check_request, not_taken, prepared
 from .switch_judging import (
     OTHER_BATCHES,
@@ -79,9 +72,8 @@ from .switch_judging import (
     committed_before,
     compares_on_the_way,
     sides_beside,
-    table_alone,
 )
-from .switching import UpgradeVersion, WentOn, go_on_in, put_back, settings_in_force
+from .switching import UpgradeVersion, WentOn, go_on_in, put_back
 from .unseen import unseen_of
 
 ATTEMPT_SECONDS: Final = 120.0
@@ -93,9 +85,6 @@ EARLY: Final = 2
 """From how many states with the same last batch committed a version goes on with an input that ends early, too."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
-KEPT: Final = "what was found by then is kept; to see it: streamproof judge {folder}"
-NOTHING_KEPT: Final = "nothing had been found, and nothing is kept"
-_NO_WAY_BACK: Final = f"{Way.ROLLBACK}: all: "
 _SINK: Final = "sink/"
 _STATE: Final = re.compile("/checkpoint/(?:.*/)?state/")
 
@@ -111,23 +100,25 @@ def upgrade(
     that, and goes on with a note of where it is, or as UpgradeInterrupted, where it is Ctrl-C."""
     not_looked_at = list(not_taken(request))
     request = prepared(request)
-    name = new_run_id(request.new.query.name)
-    path = ROOT / name if folder is None else folder
-    tried = _Upgrade(name, request, path, show, not_looked_at=not_looked_at)
-    check_request(request, tried.last_changed)
+    found = UpgradeFound(new_run_id(request.new.query.name), not_looked_at)
+    path = ROOT / found.name if folder is None else folder
+    given = touched_again(request.workload)
+    check_request(request, given.last_before(request.old.query))
     check_unused(path)
     there = path.exists()
     ended_by: BaseException | None = None
     try:
         try:
-            tried.run()
+            _Upgrade(request, given, path, show, found).run()
         except BaseException as error:
-            if not tried.has_found:
+            if not any(found.tried.values()):
                 raise
-            tried.cut_short_by(error)
+            found.cut_short = why_cut_short(error)
+            if request.and_back:
+                found.say_no_way_back(found.cut_short)
             ended_by = error
-        record = tried.record()
-        _leave(path, record)
+        record = found.record(request, given)
+        leave(path, record)
     except BaseException as error:
         kept = is_upgrade(path)
         shutil.rmtree(path / "work" if kept else path, ignore_errors=True)
@@ -144,132 +135,54 @@ def upgrade(
     return path, record
 
 
-class UpgradeInterrupted(KeyboardInterrupt):
-    """Somebody has interrupted it. What was found by then is kept."""
-
-    def __init__(self, path: Path, record: UpgradeRecord) -> None:
-        super().__init__()
-        self.path = path
-        self.record = record
-
-
-def _leave(path: Path, record: UpgradeRecord) -> None:
-    """Write the record, and leave nothing else: no run of which it does not speak, such as one that was cut short, and
-    nothing that it was worked with. Raises StorageFailed."""
-    told = set(record.folders)
-    for run in (path / "runs").iterdir():
-        if f"runs/{run.name}" not in told:
-            shutil.rmtree(run, ignore_errors=True)
-    try:
-        write_upgrade(path, record)
-    except StorageFailed:
-        # What is in the way on a full disk may be what it was worked with.
-        shutil.rmtree(path / "work", ignore_errors=True)
-        write_upgrade(path, record)
-    shutil.rmtree(path / "work", ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """One state, from which the other version went on."""
-
-    crashed: Crashed
-    went: WentOn
-    switched: Switched
-
-
 @dataclass
 class _Upgrade:
-    name: str
     request: UpgradeRequest
+    given: TouchedAgain
     folder: Path
     show: Callable[[CampaignProgress], None]
-    began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
-    tried: dict[Way, list[_Tried]] = field(default_factory=lambda: {way: [] for way in Way})
-    """What was found so far."""
-    same_table: bool | None = None
-    """Whether both versions make the same of all input; None: not known."""
-    cut_short: str = ""
-    """Why it did not come to its end."""
-    not_tried: list[str] = field(default_factory=list)
-    not_looked_at: list[str] = field(default_factory=list)
-    durations: dict[str, float] = field(default_factory=dict)
-    alone: dict[str, list[Stamped]] = field(default_factory=dict)
-    """What each version makes of all input: the records of its two attempts alone."""
-    ran: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The Spark, the Python and the packages that each version has said it ran on."""
-    settings: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Of the session of each."""
-    in_force: dict[str, dict[str, str]] = field(default_factory=dict)
-    """As Spark has written them into the checkpoint of each alone."""
-    points: dict[Way, int] = field(default_factory=dict)
-    """How many were planned."""
+    found: UpgradeFound
     until: float | None = None
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     watches: bool = True
     """Whether there are crash points inside Spark."""
-    runs: int = 0
-    alone_early: dict[str, list[Stamped] | InvalidOperator] = field(default_factory=dict)
-    """What a version makes of the input that ends early: its two attempts alone; or how it failed there."""
-    since: dict[tuple[str, int], list[Stamped] | InvalidOperator] = field(default_factory=dict)
-    """What a version makes of the input from a batch on: its two attempts alone; or how it failed there."""
-    unjudgeable: str = ""
-    """Why nothing can be judged."""
 
     def run(self) -> None:
-        """What is found is in `record`, also when this is cut short."""
+        """What comes of it is `found`, also when this is cut short."""
         make_folder(self.folder / "runs")
         work = (self.folder / "work").resolve()
+        found = self.found
         with ExitStack() as stack:
             old, new, worker = self._open(stack, work)
-            with self._timed("references"):
-                attempts = self._references(worker, old, new)
+            with found.timed("references"):
+                attempts = self.lone.live(worker, old, new, found, partial(self._show, "each version alone"))
             attempt = attempts["old"][0]
             profile = _until(profile_of(attempt), self.last_changed)
-            self.same_table = self._same_table()
+            found.same_table = self.lone.same_table()
             versions = {"old": old.query, "new": new.query}
-            self.not_looked_at += unseen_of(versions, attempts, watched=self.watches)
-            self.unjudgeable = why_unjudgeable(versions, attempts)
-            if self.unjudgeable:
+            found.not_looked_at += unseen_of(versions, attempts, watched=self.watches)
+            found.unjudgeable = why_unjudgeable(versions, attempts)
+            if found.unjudgeable:
                 return
             self.until = time.monotonic() + 60 * self.request.minutes
-            with self._timed("upgrades"):
+            with found.timed("upgrades"):
                 self._go_on(worker, Way.UPGRADE, new, AttemptStates(attempt), profile, self._in_profile(attempt))
-            if self.unjudgeable:
+            if found.unjudgeable:
                 return
-            with self._timed("the old version beside"):
+            with found.timed("the old version beside"):
                 self._beside(worker, Way.UPGRADE, old)
             if self.request.and_back:
                 self.until = time.monotonic() + 60 * self.request.minutes
-                with self._timed("rollbacks"):
+                with found.timed("rollbacks"):
                     self._back_if_it_can(worker, old, new)
-                with self._timed("the new version beside"):
+                with found.timed("the new version beside"):
                     self._beside(worker, Way.ROLLBACK, new)
-
-    @property
-    def has_found(self) -> bool:
-        return any(self.tried.values())
-
-    def cut_short_by(self, error: BaseException) -> None:
-        """Where it had found something. What it had not tried, and did not come to, is said."""
-        self.cut_short = _why_cut_short(error)
-        if self.request.and_back:
-            self._say_no_way_back(self.cut_short)
 
     # What it is made of
 
     @cached_property
-    def input(self) -> TouchedAgain:
-        return touched_again(self.request.workload)
-
-    @cached_property
-    def batches(self) -> list[list[Event]]:
-        return self.request.old.query.batches(self.input.workload)
-
-    @cached_property
-    def batches_early(self) -> list[list[Event]]:
-        """Of the input that ends before any of it comes again."""
-        return self.input.ended_early(self.request.old.query, self.batches)
+    def lone(self) -> LoneRuns:
+        return LoneRuns(self.request, self.given)
 
     @property
     def contents(self) -> Path:
@@ -282,7 +195,7 @@ class _Upgrade:
         processes: dict[str, SparkProcesses] = {}
         for number, wanted in enumerate(sparks):
             spark = chosen_spark(wanted)
-            name = f"{self.name}-{number}"
+            name = f"{self.found.name}-{number}"
             options = EmbeddedOptions(workers=0)
             there = stack.enter_context(
                 SparkProcesses(name, work / f"spark-{number}", options, spark if wanted else None)
@@ -292,7 +205,7 @@ class _Upgrade:
                 check_rules(supported(spark.version), fetch_agent(), spark=spark if wanted else None)
             except MissingTool as error:
                 self.watches = False
-                self.not_looked_at.append(f"Crash points inside Spark, since the agent is missing: {error}.")
+                self.found.not_looked_at.append(f"Crash points inside Spark, since the agent is missing: {error}.")
 
         def version(side: UpgradeSide) -> UpgradeVersion:
             query = side.query
@@ -300,11 +213,11 @@ class _Upgrade:
 
         first, second = version(old), version(new)
         worker = RecoveryWorker(
-            0, first.processes, first.query, self.batches, work, first.spark, ATTEMPT_SECONDS, self.watches
+            0, first.processes, first.query, self.lone.batches, work, first.spark, ATTEMPT_SECONDS, self.watches
         )
         stack.enter_context(worker)
         if worker.no_journal:
-            self.not_looked_at.append(
+            self.found.not_looked_at.append(
                 f"What lies between two crash points, operation by operation: {worker.no_journal}."
             )
         worker.await_ready()
@@ -314,45 +227,7 @@ class _Upgrade:
     def last_changed(self) -> int:
         """The last batch in which a change is made: all of the input as it was asked for is before it, and each of its
         keys comes again after it."""
-        return self.input.last_before(self.request.old.query)
-
-    @property
-    def last_counting(self) -> int:
-        return self.input.last_batch(self.request.old.query)
-
-    def _references(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> dict[str, list[Attempt]]:
-        """Each version's two attempts alone, of which the first is watched."""
-        self._show("each version alone", 0, 4)
-        attempts: dict[str, list[Attempt]] = {}
-        for number, (which, version) in enumerate((("old", old), ("new", new))):
-            version.moves_into(worker)
-            self.settings[which] = worker.settings
-            attempts[which] = []
-            for place, actor in enumerate(REFERENCES):
-                worker.store.clear()
-                attempt = worker.live(actor, actor, 1, watched=place == 0)
-                _require_its_end(version.query, which, attempt)
-                attempts[which].append(attempt)
-                if worker.ran is not None:
-                    self.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
-                self._show("each version alone", 2 * number + place + 1, 4)
-            self.in_force[which] = settings_in_force(worker.folders.checkpoint)
-            if version.query.read is not None:
-                try:
-                    require_apart(version.query, worker, attempts[which][-1])
-                except InvalidOperator as error:
-                    raise InvalidOperator(f"the {which} version: {error}") from error
-        self.alone = {which: [one for attempt in some for one in attempt.records] for which, some in attempts.items()}
-        spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in attempts.values() for one in some]
-        worker.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
-        return attempts
-
-    def _same_table(self) -> bool | None:
-        """Whether both versions make the same of all input, where that can be said."""
-        old, new = self.request.old.query.shape, self.request.new.query.shape
-        if (old.reads, old.keyed_outputs) != (new.reads, new.keyed_outputs):
-            return None
-        return table_alone(self.alone["old"], old) == table_alone(self.alone["new"], new)
+        return self.given.last_before(self.request.old.query)
 
     def _in_profile(self, attempt: Attempt) -> Callable[[Passed, Waiting], Crashed]:
         return lambda here, one: crashed_in_profile(attempt, here, one.crash)
@@ -371,27 +246,27 @@ class _Upgrade:
         """The version goes on from each of the states."""
         waiting = []
         points = points_of_the_driver(profile, every_batch=True)
-        self.points[way] = len(points)
+        self.found.points[way] = len(points)
         for passed in points:
             crash = crash_at(profile, passed, Victim.DRIVER)
             if passed.state is None:
-                self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
+                self.found.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
         groups = by_worth(states.groups(waiting), _SINK, self.request.seed)
         groups = sorted(groups, key=partial(_shows_least, found=_found_by(states.attempt)))[::-1]
-        tried = self.tried[way]
+        tried = self.found.tried[way]
         try:
             self._from_each(worker, way, version, states, made, groups)
         except OwnFailure as error:
-            self._say_not_tried(way, groups, str(error))
+            self.found.say_not_tried(way, groups, str(error))
             if not tried:
                 raise
             # It says nothing of either version, and what was found before is known all the same.
         except BaseException as error:
-            why = _why_cut_short(error)
-            self._say_not_tried(way, groups, why)
-            self._say_unblamed(way, [one.switched for one in tried], why)
+            why = why_cut_short(error)
+            self.found.say_not_tried(way, groups, why)
+            self.found.say_unblamed(way, [one.switched for one in tried], why)
             raise
 
     def _from_each(
@@ -405,14 +280,14 @@ class _Upgrade:
     ) -> None:
         """What is left of the groups, by whatever this ends, was not tried."""
         version.moves_into(worker)
-        tried, everything = self.tried[way], len(groups)
+        tried, everything = self.found.tried[way], len(groups)
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
             most = self.request.states
             kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
             enough = most is not None and sum(not one.switched.early for one in tried) >= most
             if self._left() <= kept or enough:
-                self._say_not_tried(way, groups, f"{most:,} were asked for" if enough else NO_TIME)
+                self.found.say_not_tried(way, groups, f"{most:,} were asked for" if enough else NO_TIME)
                 break
             first = len(groups) == everything
             group = groups.pop()
@@ -422,11 +297,11 @@ class _Upgrade:
                 crashed = made(here, group[0])
                 if first:
                     self._say_state_is_left(crashed)
-                    self.unjudgeable = self._why_outside_there(worker, way, version, crashed)
-                    if self.unjudgeable:
+                    self.found.unjudgeable = self._why_outside_there(worker, way, version, crashed)
+                    if self.found.unjudgeable:
                         break
                 worker.store.restore(crashed.state)
-                alone = self.in_force.get(_which(way), {})
+                alone = self.lone.in_force.get(way.goes_on, {})
                 went = go_on_in(worker, crashed.next_incarnation, self.contents, alone)
                 group += take_alike(states, here, went.attempt, groups)
                 mates = [
@@ -435,16 +310,13 @@ class _Upgrade:
                 tried.append(self._enter(worker, way, version, crashed, mates, went))
             except InvalidOperator as error:
                 # There is nothing to compare it with, or no record that can hold it; of others there may be.
-                self._say_not_tried(way, [group], str(error))
+                self.found.say_not_tried(way, [group], str(error))
                 continue
             except BaseException:
                 groups.append(group)
                 raise
             if self._goes_on_early(tried):
                 self._try_early(worker, way, version, crashed, mates)
-
-    def _say_not_tried(self, way: Way, groups: Sequence[Group], why: str) -> None:
-        self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
@@ -454,16 +326,16 @@ class _Upgrade:
             worker.store.restore(crashed.state)
             attempt = worker.live(DRIVER, SINK, crashed.next_incarnation, watched=True)
         except OwnFailure as error:
-            self.not_looked_at.append(f"What the {_which(way)} version does outside where it goes on: {error}.")
+            self.found.not_looked_at.append(f"What the {way.goes_on} version does outside where it goes on: {error}.")
             return ""
-        who = f"where it goes on from what the other has left, the {_which(way)} version"
-        return why_outside(who, version.query, attempt) or why_read_again(who, attempt, len(self.batches))
+        who = f"where it goes on from what the other has left, the {way.goes_on} version"
+        return why_outside(who, version.query, attempt) or why_read_again(who, attempt, len(self.lone.batches))
 
     def _say_state_is_left(self, crashed: Crashed) -> None:
         if self.request.basis is Basis.SINCE and _has_state(crashed):
-            self.not_looked_at.append(STATE_LEFT)
+            self.found.not_looked_at.append(STATE_LEFT)
 
-    def _goes_on_early(self, tried: Sequence[_Tried]) -> bool:
+    def _goes_on_early(self, tried: Sequence[TriedState]) -> bool:
         """Whether the state that was tried last is to be tried with an input that ends early, too: what is wrong with
         it on the way does not show otherwise, and there was time for few like it."""
         last = tried[-1].switched
@@ -479,18 +351,18 @@ class _Upgrade:
         self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
     ) -> None:
         """What goes wrong with it takes nothing away of what is known of the state."""
-        tried = self.tried[way]
+        tried = self.found.tried[way]
         try:
             tried.append(self._early(worker, way, version, crashed, mates))
         except BaseException as error:
             crash = tried[-1].switched.crashes[0]
-            self.not_tried.append(f"{way}: {crash}, and an early end: {_why_cut_short(error)}")
+            self.found.not_tried.append(f"{way}: {crash}, and an early end: {why_cut_short(error)}")
             if not isinstance(error, StreamproofError):
                 raise
 
     def _early(
         self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
-    ) -> _Tried:
+    ) -> TriedState:
         with self._fed(worker, version.query, early=True):
             worker.store.restore(crashed.state)
             went = go_on_in(worker, crashed.next_incarnation, self.contents)
@@ -501,7 +373,7 @@ class _Upgrade:
         if not early:
             yield
             return
-        with worker.fed(query, self.batches_early):
+        with worker.fed(query, self.lone.batches_early):
             yield
 
     def _enter(
@@ -514,10 +386,10 @@ class _Upgrade:
         went: WentOn,
         *,
         early: bool = False,
-    ) -> _Tried:
+    ) -> TriedState:
         since = crashed.next_incarnation
-        references = self._reference(worker, _which(way), version, went.attempt, self.request.basis, early=early)
-        run = self._next_run(str(way))
+        references = self.lone.reference(worker, way.goes_on, version, went.attempt, self.request.basis, early=early)
+        run = self.found.next_run(str(way))
         self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
         sides = self._sides(way, since, early=early, state_left=_has_state(crashed))
         judged = judge_switched(
@@ -535,58 +407,7 @@ class _Upgrade:
             early=early,
             state_left=sides.state_left,
         )
-        return _Tried(crashed, went, with_judgement(switched, judged, None))
-
-    def _reference(
-        self,
-        worker: RecoveryWorker,
-        which: str,
-        version: UpgradeVersion,
-        attempt: Attempt,
-        basis: Basis,
-        *,
-        early: bool = False,
-    ) -> list[Stamped]:
-        """What the version makes alone: of all input, of what was left of it when it was started, or of all of one that
-        ends early. Raises InvalidOperator where it fails alone on that, and what went wrong else."""
-        if early:
-            if which not in self.alone_early:
-                fed = "on an input that ends before any of it comes again"
-                self.alone_early[which] = self._live_alone(worker, which, version, self.batches_early, fed)
-            return _made(self.alone_early[which])
-        if basis is Basis.ALL or attempt.failure is not None:
-            return self.alone[which]
-        first = attempt.before[0] if attempt.before else attempt
-        begun = committed_before(History(first.records, ()), first.incarnation) + 1
-        if (which, begun) not in self.since:
-            fed = f"begun anew on the input from batch {begun} on"
-            self.since[which, begun] = self._live_alone(worker, which, version, self.batches[begun:], fed)
-        return _made(self.since[which, begun])
-
-    def _live_alone(
-        self,
-        worker: RecoveryWorker,
-        which: str,
-        version: UpgradeVersion,
-        batches: Sequence[Sequence[Event]],
-        fed: str,
-    ) -> list[Stamped] | InvalidOperator:
-        """What the version makes of this input in two attempts alone, which nobody watches; or how it fails on what it
-        is `fed`, in words, so that there is nothing to compare with."""
-        found: list[Stamped] = []
-        with worker.fed(version.query, batches):
-            for actor in REFERENCES:
-                worker.store.clear()
-                one = worker.live(actor, actor, 1, watched=False)
-                if one.failure is not None:
-                    error = without_faults(version.query, one.failure)
-                    if not isinstance(error, InvalidOperator):
-                        raise error
-                    return InvalidOperator(
-                        f"{fed}, the {which} version fails alone, so that there is nothing to compare with: {error}"
-                    )
-                found += one.records
-        return found
+        return TriedState(crashed, went, with_judgement(switched, judged, None))
 
     def _sides(self, way: Way, since: int, *, early: bool = False, state_left: bool = False) -> Sides:
         old, new = self.request.old.query.shape, self.request.new.query.shape
@@ -595,7 +416,7 @@ class _Upgrade:
         return Sides(before, after, since, self.request.basis, counting, state_left=state_left)
 
     def _last_counting(self, *, early: bool) -> int:
-        return self.last_changed if early else self.last_counting
+        return self.last_changed if early else self.given.last_batch(self.request.old.query)
 
     def _write(
         self,
@@ -611,33 +432,33 @@ class _Upgrade:
     ) -> None:
         request = self.request
         asked = CampaignRequest(
-            version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
+            version.query, self.given.workload, request.claims, request.registry, request.seed, version.origin
         )
-        before = [*offered(self.batches_early if early else self.batches), *references]
+        before = [*offered(self.lone.batches_early if early else self.lone.batches), *references]
         write_run(self.folder / run, asked.named, worker, crashed, mates, attempt, before, request.seed)
 
     # The version before, beside
 
     def _beside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion) -> None:
         """Where a version has not continued: what the one before it comes to."""
-        found = self.tried[way]
+        found = self.found.tried[way]
         switched = [one.switched for one in found]
         try:
             self._try_beside(worker, way, before, found, switched)
         except BaseException as error:
-            self._say_unblamed(way, switched, _why_cut_short(error))
+            self.found.say_unblamed(way, switched, why_cut_short(error))
             if not isinstance(error, OwnFailure):
                 raise
         finally:
             told = zip(found, with_borrowed(switched), strict=True)
-            self.tried[way] = [replace(one, switched=now) for one, now in told]
+            self.found.tried[way] = [replace(one, switched=now) for one, now in told]
 
     def _try_beside(
         self,
         worker: RecoveryWorker,
         way: Way,
         before: UpgradeVersion,
-        found: Sequence[_Tried],
+        found: Sequence[TriedState],
         switched: list[Switched],
     ) -> None:
         """What is known of each is put into `switched` at once."""
@@ -648,9 +469,9 @@ class _Upgrade:
             if place is None:
                 break
             if self._left() <= 0:
-                self._say_unblamed(way, switched, NO_TIME)
+                self.found.say_unblamed(way, switched, NO_TIME)
                 return
-            self._show(f"the {_which_before(way)} version beside", done, max(planned, done + 1))
+            self._show(f"the {way.before} version beside", done, max(planned, done + 1))
             if not done:
                 before.moves_into(worker)
             try:
@@ -659,17 +480,9 @@ class _Upgrade:
                 # There is nothing to compare this one with, or no record that can hold it; of others there may be.
                 incomparable[place] = str(error)
         for why in list(incomparable.values())[:1]:
-            self._say_unblamed(way, switched, why)
+            self.found.say_unblamed(way, switched, why)
 
-    def _say_unblamed(self, way: Way, switched: Sequence[Switched], why: str) -> None:
-        unsure = sum(1 for one in with_borrowed(switched) if one.aside is None and wants_aside(one))
-        if unsure:
-            self.not_looked_at.append(
-                f"What the {_which_before(way)} version comes to from {counted(unsure, 'state')} from which the other "
-                f"did not continue, so that nobody is blamed for these: {why}."
-            )
-
-    def _with_aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried) -> Switched:
+    def _with_aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: TriedState) -> Switched:
         if one.switched.outcome is not UpgradeOutcome.REFUSED:
             return msgspec.structs.replace(one.switched, aside=self._aside(worker, way, before, one, after=False))
         aside = self._aside(worker, way, before, one, after=True)
@@ -677,7 +490,9 @@ class _Upgrade:
             aside = msgspec.structs.replace(aside, without=self._aside(worker, way, before, one, after=False))
         return msgspec.structs.replace(one.switched, aside=aside)
 
-    def _aside(self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: _Tried, *, after: bool) -> Aside:
+    def _aside(
+        self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: TriedState, *, after: bool
+    ) -> Aside:
         crashed, went, early = one.crashed, one.went, one.switched.early
         number = crashed.next_incarnation
         if after:
@@ -692,11 +507,11 @@ class _Upgrade:
         shape = before.query.shape
         counting = self._last_counting(early=early)
         sides = sides_beside(way, shape, number, self.request.basis, counting, state_left=one.switched.state_left)
-        references = self._reference(worker, _which_before(way), before, last, sides.basis, early=early)
+        references = self.lone.reference(worker, way.before, before, last, sides.basis, early=early)
         if after:
             # The whole story: those of the one that failed, and then the one before it.
             last.before = (*went.attempt.before, went.attempt, *last.before)
-        run = self._next_run("beside")
+        run = self.found.next_run("beside")
         self._write(run, before, worker, crashed, [crashed], last, references, early=early)
         judged = judge_switched(
             self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
@@ -709,26 +524,21 @@ class _Upgrade:
         try:
             self._back(worker, old, new)
         except OwnFailure as error:
-            self._say_no_way_back(str(error))
-
-    def _say_no_way_back(self, why: str) -> None:
-        """Where nobody has come as far as to the states of which each is said."""
-        if Way.ROLLBACK not in self.points and not any(said.startswith(_NO_WAY_BACK) for said in self.not_tried):
-            self.not_tried.append(f"{_NO_WAY_BACK}{why}")
+            self.found.say_no_way_back(str(error))
 
     def _back(self, worker: RecoveryWorker, old: UpgradeVersion, new: UpgradeVersion) -> None:
-        start = _where_to_turn_back(self.tried[Way.UPGRADE])
+        start = _where_to_turn_back(self.found.tried[Way.UPGRADE])
         if start is None:
-            self._say_no_way_back("the new version continues from no state with a committed batch")
+            self.found.say_no_way_back("the new version continues from no state with a committed batch")
             return
         new.moves_into(worker)
         worker.store.restore(start.state)
         attempt = worker.live(DRIVER, SINK, start.next_incarnation, watched=True)
-        self.unjudgeable = why_outside("where it goes on, the new version", new.query, attempt)
-        if self.unjudgeable:
+        self.found.unjudgeable = why_outside("where it goes on, the new version", new.query, attempt)
+        if self.found.unjudgeable:
             return
         if attempt.failure is not None:
-            self._say_no_way_back(f"watched, the new version did not come to its end: {attempt.failure}")
+            self.found.say_no_way_back(f"watched, the new version did not come to its end: {attempt.failure}")
             return
         profile = _until(profile_of(attempt), self.last_changed)
 
@@ -736,14 +546,10 @@ class _Upgrade:
             return crashed_again(start, attempt, here, one.crash)
 
         self._go_on(worker, Way.ROLLBACK, old, AttemptStates(attempt), profile, made)
-        if not self.tried[Way.ROLLBACK]:
-            self.not_tried.append(f"{_NO_WAY_BACK}the new version left no state that could be tried")
+        if not self.found.tried[Way.ROLLBACK]:
+            self.found.not_tried.append(f"{NO_WAY_BACK}the new version left no state that could be tried")
 
     # Small things
-
-    def _next_run(self, kind: str) -> str:
-        self.runs += 1
-        return f"runs/{kind}-{self.runs:04d}"
 
     def _show(self, phase: str, done: int, planned: int) -> None:
         self.show(CampaignProgress(phase, done, planned, max(0.0, self._left())))
@@ -752,76 +558,10 @@ class _Upgrade:
         """Seconds that are left for trying states this way."""
         return 60 * self.request.minutes if self.until is None else self.until - time.monotonic()
 
-    @contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        before = time.monotonic()
-        try:
-            yield
-        finally:
-            self.durations[part] = round(time.monotonic() - before, 1)
-
-    def record(self) -> UpgradeRecord:
-        """What was found so far."""
-        request, workload = self.request, self.input.workload
-        java = find_java().version
-
-        def side(one: UpgradeSide, which: str) -> SideRecord:
-            versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
-            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which])
-
-        old, new = side(request.old, "old"), side(request.new, "new")
-        return UpgradeRecord(
-            version=VERSION,
-            name=self.name,
-            began=self.began,
-            old=old,
-            new=new,
-            basis=request.basis,
-            workload={
-                "name": workload.name,
-                "events": workload.events,
-                "seed": workload.seed,
-                "again": self.input.again,
-            },
-            batches=len(self.batches),
-            last_counting=self.last_counting,
-            last_changed=self.last_changed,
-            claims=tuple(map(SavedClaim.of, request.claims)),
-            seed=request.seed,
-            minutes=request.minutes,
-            points=self.points,
-            switched=tuple(one.switched for some in self.tried.values() for one in some),
-            not_tried=tuple(self.not_tried),
-            not_looked_at=tuple(self.not_looked_at),
-            unjudgeable=self.unjudgeable,
-            same_table=self.same_table,
-            cut_short=self.cut_short,
-            differ_in=said_differently(old.subject, new.subject),
-            durations=self.durations,
-        )
-
-
-def said_differently(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
-    """What two queries say differently of themselves, and what one of them alone says."""
-    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
-
 
 def _until(profile: Profile, last: int) -> Profile:
     """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
     return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
-
-
-def _why_cut_short(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        return INTERRUPTED
-    return str(error) if isinstance(error, StreamproofError) else f"{type(error).__name__}: {error}"
-
-
-def _made(alone: list[Stamped] | InvalidOperator) -> list[Stamped]:
-    """What a version has made alone. Raises what it failed by."""
-    if isinstance(alone, InvalidOperator):
-        raise alone
-    return alone
 
 
 def _has_state(crashed: Crashed) -> bool:
@@ -840,19 +580,10 @@ def _found_by(attempt: Attempt) -> int:
     return committed_before(History(attempt.records, ()), attempt.incarnation)
 
 
-def _which(way: Way) -> str:
-    """The version that goes on."""
-    return "new" if way is Way.UPGRADE else "old"
-
-
-def _which_before(way: Way) -> str:
-    return "old" if way is Way.UPGRADE else "new"
-
-
-def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:
+def _where_to_turn_back(tried: Sequence[TriedState]) -> Crashed | None:
     """A state from which the new version has continued: of a batch like most, where it was committed."""
 
-    def worth(one: _Tried) -> tuple[bool, bool, int]:
+    def worth(one: TriedState) -> tuple[bool, bool, int]:
         crash = one.switched.crashes[0]
         after = (crash.point, crash.side) == (Point.COMMIT_LOG, Side.AFTER)
         return after, STEADY in crash.kinds, -crash.batch
@@ -863,14 +594,3 @@ def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:
         if one.switched.outcome is UpgradeOutcome.CONTINUES and one.switched.committed >= 0 and not one.switched.early
     ]
     return max(fit, key=worth).crashed if fit else None
-
-
-def _require_its_end(query: Query, which: str, attempt: Attempt) -> None:
-    """Of an attempt of a version alone. Raises InvalidOperator for what the version does wrong, and what went wrong
-    else."""
-    if attempt.failure is None:
-        return
-    error = without_faults(query, attempt.failure)
-    if isinstance(error, InvalidOperator):
-        raise InvalidOperator(f"the {which} version fails alone, without any change: {error}") from error
-    raise error

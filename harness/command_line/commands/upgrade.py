@@ -137,9 +137,10 @@ def upgrade_command(
     from rich.text import Text
 
     from ...certifying.subjects import QueryShape, claims_named, load_workload, usual_workload
+    from ...upgrading.ends import UpgradeInterrupted
     from ...upgrading.outcomes import Basis
     from ...upgrading.request import MINUTES, UpgradeRequest
-    from ...upgrading.upgrade import UpgradeInterrupted, upgrade
+    from ...upgrading.upgrade import upgrade
     from ..campaign_line import CertifyingLine
 
     if minutes is not None and not 0 < minutes < float("inf"):

@@ -18,10 +18,10 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.install import spark_choice
 from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.ends import UpgradeInterrupted
 from streamproof.harness.upgrading.outcomes import Aside, UpgradeOutcome
 from streamproof.harness.upgrading.record import write_upgrade
 from streamproof.harness.upgrading.request import UpgradeRequest
-from streamproof.harness.upgrading.upgrade import UpgradeInterrupted
 from streamproof.scenarios.upgrades import PAIRS
 
 MODULE = "streamproof.scenarios.upgrades"

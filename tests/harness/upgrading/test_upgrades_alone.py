@@ -36,7 +36,10 @@ from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Stamped, Started
+from streamproof.harness.upgrading import found as finding
 from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.again import touched_again
+from streamproof.harness.upgrading.found import TriedState, UpgradeFound, said_differently
 from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UpgradeRecord
 from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, not_taken, prepared
@@ -101,12 +104,12 @@ def tried_alone(
         return SimpleNamespace(query=query, moves_into=lambda worker: setattr(worker, "which", which))
 
     monkeypatch.setattr(upgrading._Upgrade, "_open", lambda self, stack, work: (version("old"), version("new"), worker))
-    monkeypatch.setattr(upgrading, "find_java", lambda: SimpleNamespace(version="17"))
+    monkeypatch.setattr(finding, "find_java", lambda: SimpleNamespace(version="17"))
     side = UpgradeSide(query)
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), **more)
-    at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
-    at_work.run()
-    return at_work.record()
+    given, found = touched_again(request.workload), UpgradeFound("one")
+    upgrading._Upgrade(request, given, folder, lambda progress: None, found).run()
+    return found.record(request, given)
 
 
 def test_the_first_attempt_alone_of_each_version_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,7 +185,8 @@ def upgrade_at_work(
     """One whose version before comes to this, by whether it goes on from what the other has left."""
     side = UpgradeSide(query or query_word_count())
     request = UpgradeRequest(side, side, words(3, events=200, batch=5), Registry(), basis=basis)
-    at_work = upgrading._Upgrade("one", request, folder, lambda progress: None)
+    given = touched_again(request.workload)
+    at_work = upgrading._Upgrade(request, given, folder, lambda progress: None, UpgradeFound("one"))
     at_work.until = monotonic() + 60 * request.minutes
     monkeypatch.setattr(at_work, "_aside", lambda worker, way, before, one, *, after: asides[after])
     return at_work
@@ -190,14 +194,14 @@ def upgrade_at_work(
 
 def tried(*of: Switched) -> list[Any]:
     nothing: Any = None
-    return [upgrading._Tried(nothing, nothing, one) for one in of]
+    return [TriedState(nothing, nothing, one) for one in of]
 
 
 def beside(at_work: Any, *of: Switched) -> list[Any]:
     """The version before goes on beside these."""
-    at_work.tried[Way.UPGRADE] = tried(*of)
+    at_work.found.tried[Way.UPGRADE] = tried(*of)
     at_work._beside(None, Way.UPGRADE, BEFORE)
-    found: list[Any] = at_work.tried[Way.UPGRADE]
+    found: list[Any] = at_work.found.tried[Way.UPGRADE]
     return found
 
 
@@ -217,7 +221,7 @@ def test_the_version_before_goes_on_beside_from_some_of_those_that_look_the_same
     found = beside(at_work, WRONG, WRONG, WRONG)
 
     assert [one.switched.aside.like for one in found] == [False, False, True]
-    assert at_work.not_looked_at == []
+    assert at_work.found.not_looked_at == []
 
 
 def test_where_what_a_refused_one_left_is_not_gone_on_from_the_state_before_that_is_tried_too(
@@ -241,7 +245,7 @@ def test_where_the_machine_fails_beside_nobody_is_blamed_and_the_rest_is_kept(
     found = beside(at_work, WRONG)
 
     assert [one.switched.status for one in found] == [Status.UNKNOWN]
-    assert "waited 90 s for a warm session" in at_work.not_looked_at[0]
+    assert "waited 90 s for a warm session" in at_work.found.not_looked_at[0]
 
 
 def test_where_nothing_is_there_to_compare_one_with_beside_the_others_are_tried(
@@ -259,7 +263,7 @@ def test_where_nothing_is_there_to_compare_one_with_beside_the_others_are_tried(
     found = beside(at_work, first, second)
 
     assert [one.switched.status for one in found] == [Status.UNKNOWN, Status.VIOLATED]
-    (said,) = at_work.not_looked_at
+    (said,) = at_work.found.not_looked_at
     assert "from 1 state from which" in said
     assert said.endswith("the old version fails alone on that.")
 
@@ -311,7 +315,7 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
-    at_work.tried[Way.UPGRADE] = []
+    at_work.found.tried[Way.UPGRADE] = []
     at_work._go_on(
         worker,
         Way.UPGRADE,
@@ -320,7 +324,7 @@ def go_on(
         None,
         lambda here, one: SimpleNamespace(next_incarnation=here.batch, state=here.state),
     )
-    went_on = [one.switched for one in at_work.tried[Way.UPGRADE]]
+    went_on = [one.switched for one in at_work.found.tried[Way.UPGRADE]]
     return [-one.crashes[0].batch if one.early else one.crashes[0].batch for one in went_on]
 
 
@@ -339,7 +343,7 @@ def test_where_the_machine_fails_what_was_found_before_is_kept(monkeypatch: pyte
     at_work = upgrade_at_work(monkeypatch, tmp_path, {})
 
     assert go_on(monkeypatch, at_work, [1, 2, 1], alive=1) == [1]
-    assert ["waited 90 s for a warm session" in said for said in at_work.not_tried] == [True, True]
+    assert ["waited 90 s for a warm session" in said for said in at_work.found.not_tried] == [True, True]
     with pytest.raises(DeadlinePassed):
         go_on(monkeypatch, at_work, [1, 2], alive=0)
 
@@ -351,7 +355,7 @@ def test_what_a_version_does_outside_only_where_it_goes_on_leaves_nothing_to_be_
     at_work = upgrade_at_work(monkeypatch, tmp_path, {})
 
     assert go_on(monkeypatch, at_work, [1, 2], alive=2, effects=[OUTSIDE]) == []
-    assert "from what the other has left, the new version has effects outside" in at_work.unjudgeable
+    assert "from what the other has left, the new version has effects outside" in at_work.found.unjudgeable
 
 
 def test_those_of_which_the_end_alone_is_compared_go_on_with_an_input_that_ends_early_too(
@@ -390,9 +394,7 @@ def test_what_the_new_version_alone_says_of_itself_differs_too() -> None:
     """As the Spark that it names, and the old one leaves to the interpreter."""
     one, other = (query.describe() for query in (query_word_count(), replace(query_word_count(), spark="4.1.3")))
 
-    assert [upgrading.said_differently(*two) for two in ((one, other), (other, one), (one, one))] == [
-        ("spark",)
-    ] * 2 + [()]
+    assert [said_differently(*two) for two in ((one, other), (other, one), (one, one))] == [("spark",)] * 2 + [()]
 
 
 def test_that_both_take_their_input_in_the_batches_of_the_old_version_is_said() -> None:
@@ -411,7 +413,7 @@ def test_that_state_is_left_with_which_nothing_since_the_change_has_begun_is_sai
     for one in (since, of_all):
         go_on(monkeypatch, one, [1], alive=1)
 
-    assert (since.not_looked_at, of_all.not_looked_at) == ([upgrading.STATE_LEFT], [])
+    assert (since.found.not_looked_at, of_all.found.not_looked_at) == ([upgrading.STATE_LEFT], [])
 
 
 def test_what_is_accepted_is_said_not_to_be_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -432,7 +434,7 @@ def test_the_minutes_bound_what_is_tried_beside_too(monkeypatch: pytest.MonkeyPa
     found = beside(at_work, WRONG, WRONG)
 
     assert [one.switched.status for one in found] == [Status.UNKNOWN] * 2
-    assert ["2 states" in said and "nobody is blamed" in said for said in at_work.not_looked_at] == [True]
+    assert ["2 states" in said and "nobody is blamed" in said for said in at_work.found.not_looked_at] == [True]
 
 
 FED = words(3, events=200, batch=5)
@@ -548,7 +550,7 @@ def test_what_a_second_query_reads_again_is_not_what_goes_on(
     crashed: Any = SimpleNamespace(state=None, next_incarnation=2)
 
     at_work = upgrade_at_work(monkeypatch, tmp_path, {})
-    at_work.batches = [[]] * 4
+    at_work.lone.batches = [[]] * 4
     why = at_work._why_outside_there(worker, Way.UPGRADE, BEFORE, crashed)
     assert why.startswith("where it goes on from what the other has left, the new version") if said else not why
     assert said in why

@@ -14,11 +14,12 @@ from certified import JUDGES
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus, StorageFailed
+from streamproof.harness.upgrading import ends
 from streamproof.harness.upgrading import upgrade as upgrading
+from streamproof.harness.upgrading.ends import UpgradeInterrupted
 from streamproof.harness.upgrading.outcomes import Basis, UpgradeOutcome, Way
 from streamproof.harness.upgrading.record import UPGRADE_FILE, UpgradeRecord, judge_upgrade, read_upgrade
 from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide
-from streamproof.harness.upgrading.upgrade import UpgradeInterrupted
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToySpark, toy
 
@@ -188,7 +189,7 @@ def test_a_disk_that_was_filled_by_what_it_was_worked_with_takes_the_record(
             raise StorageFailed(f"cannot write {folder}: No space left on device")
         really_write_upgrade(folder, record)
 
-    really_write_upgrade = upgrading.write_upgrade
-    monkeypatch.setattr(upgrading, "write_upgrade", write_upgrade)
+    really_write_upgrade = ends.write_upgrade
+    monkeypatch.setattr(ends, "write_upgrade", write_upgrade)
 
     assert upgrade(toy(Does.BY_ID), toy(Does.BY_ID), states=1) == read_upgrade(tmp_path / "upgrade")
