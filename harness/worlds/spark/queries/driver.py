@@ -40,6 +40,7 @@ from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, 
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
 from .jvm_memory import telling_what_is_kept
+from .output_modes import modes_said
 from .plan import PythonSteps, is_shuffled, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
@@ -323,7 +324,9 @@ def _started(query: Query, output: DataFrame, run: QueryRun, take: Take) -> Stre
     if query.write is None:
         written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(take)
     else:
-        written = query.write(output, run.folders)
+        with modes_said(DataStreamWriter) as modes:
+            written = query.write(output, run.folders)
+        modes.check(query, written)
     if isinstance(written, StreamingQuery):
         return written
     if not isinstance(written, DataStreamWriter):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamproof.harness.contracts.query import Query, RunFolders
@@ -23,8 +24,10 @@ from streamproof.harness.worlds.spark.queries.driver import (
     _checked,
     _Execution,
     _require_end_of_input,
+    _started,
 )
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun
+from streamproof.harness.worlds.spark.queries.output_modes import modes_said
 from streamproof.harness.worlds.spark.queries.references import of_references
 
 
@@ -94,6 +97,44 @@ def test_two_columns_of_one_name_are_refused_before_the_query_is_started(monkeyp
         _checked(Query(str, "q"), twice)
     written = Query(str, "q", write=lambda frame, folders: frame, read=lambda spark, folders: spark)  # type: ignore[arg-type,return-value]
     assert _checked(written, twice) is twice  # type: ignore[comparison-overlap]
+
+
+class ToldMode:
+    """A writer, and the JVM's beside it: as far as each is told its mode, once or more often."""
+
+    def __init__(self, *modes: str) -> None:
+        self.writer: Any = DataStreamWriter.__new__(DataStreamWriter)
+        self.writer._jwrite = self
+        self._modes = modes
+
+    def __call__(self, frame: object, folders: object) -> Any:
+        for mode in self._modes:
+            self.writer = self.writer.outputMode(mode)
+        return self.writer
+
+    def outputMode(self, mode: str) -> ToldMode:
+        return self
+
+
+@pytest.mark.parametrize("modes", [("update",), ("append", " Update ")])
+def test_a_writer_that_says_another_mode_than_the_query_is_refused_before_it_is_started(modes: tuple[str, ...]) -> None:
+    """The query's is set last. In append mode, a window whose counts are added up comes once, and so it would hold."""
+    query = Query(str, "q", write=ToldMode(*modes), read=lambda spark, folders: spark)  # type: ignore[arg-type,return-value]
+    really = DataStreamWriter.outputMode
+    with pytest.raises(
+        InvalidOperator, match=r"query 'q': write says outputMode\('.*'\), and .* in append mode.*mode='update'"
+    ):
+        _started(query, None, SimpleNamespace(folders=None), None)  # type: ignore[arg-type]
+    assert DataStreamWriter.outputMode is really
+
+
+@pytest.mark.parametrize("modes", [(), ("Update",), ("append", "update")])
+def test_a_writer_may_say_the_mode_of_the_query(modes: tuple[str, ...]) -> None:
+    told = ToldMode(*modes)
+    with modes_said(DataStreamWriter) as said:
+        ToldMode("complete")(None, None)
+        writer = told(None, None)
+    said.check(Query(str, "q", mode="update", key=("word",)), writer)
 
 
 @dataclass
