@@ -31,7 +31,7 @@ from .plan import Crash, Victim
 from .profile import Profile
 from .recovery_worker import RecoveryWorker
 from .reference_runs import MOST_NAMED, other_spark
-from .seen_outside import unannounced_of
+from .seen_outside import not_told_apart, unannounced_of
 
 AGAIN = (
     "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
@@ -78,6 +78,11 @@ IN_C = (
     "one call. Python tells nobody of it, and no crash was placed in it. What it writes to a disk there is named "
     "`file ?`, but not once more where it is written over while the kernel still has it in memory. Nor is what such "
     "code stores in the run's files through a shared map of memory seen before the kernel writes it down."
+)
+NOT_TOLD_APART = (
+    "What else the query's code does outside, beside its own source and stores without an address: {effects} may be "
+    "one of these, or something else. A driver is killed around each such call; what is lost on the way there, or sent "
+    "again, is not tried, and nobody empties it between runs. Say where each store is: Store(..., address=...)."
 )
 ONE_TASK = (
     "Batches of more than one task: the query's own code runs in tasks, and of {stages} stage it did so in one, since "
@@ -246,6 +251,10 @@ def note_messages(state: CampaignState, query: Query, workers: Sequence[Recovery
     for store in unreached(query, [worker.relay.seen for worker in workers]):
         crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
         state.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
+    maybe_its_own = not_told_apart(query, state.watched)
+    if maybe_its_own:
+        named = some_of([str(one) for one in maybe_its_own], "more effect")
+        state.not_covered.append(NOT_TOLD_APART.format(effects=named))
     kept, left_out = without_repeats(profile.passed)
     state.not_covered += left_out
     return replace(profile, passed=kept)

@@ -69,7 +69,14 @@ from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
 from .python_workers import end_python_workers, works_for_driver
-from .seen_outside import connected_elsewhere, is_of_spark_itself, linked_elsewhere, of_any_run, written_elsewhere
+from .seen_outside import (
+    connected_elsewhere,
+    is_of_spark_itself,
+    linked_elsewhere,
+    of_any_run,
+    without_relayed,
+    written_elsewhere,
+)
 from .varying_names import VaryingNames
 from .warm_session import PURPOSE, NoSession, Warm, WarmPlan
 
@@ -697,7 +704,8 @@ class RecoveryWorker:
         if attempt is None:
             return
         if not said.elsewhere:
-            attempt.noted.append(of_any_run(read_noted(said.content), self.folders.label))
+            noted = without_relayed(read_noted(said.content), self.relay.places)
+            attempt.noted.append(of_any_run(noted, self.folders.label))
         elif said.elsewhere not in self._elsewhere and not is_of_spark_itself(said.elsewhere, self._processes.scratch):
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
@@ -752,7 +760,7 @@ class RecoveryWorker:
         mark: object = None
         why_not = ""
         if self._watching:
-            if self._query.copyable and (address.point, address.side) == (Point.ADD_BATCH, Side.AFTER):
+            if (address.point, address.side) == (Point.ADD_BATCH, Side.AFTER):
                 self._note_connections(attempt)
             try:
                 mark = self.store.mark()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -34,17 +34,30 @@ _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
 
 
 def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
-    """Each effect once, as often as the attempt has it that has it most often. Where the query has what cannot be
-    copied, each of its calls is cut by a real kill, and what is left is what goes on beside them or after them:
-    processes, what is left to the exit, lines that nobody follows, messages that nobody waits for, and threads, unless
-    it has stores, between whose messages it is killed whoever sends them.
+    """Each effect once, as often as the attempt has it that has it most often. Where the query has stores, it is killed
+    between their messages whoever sends them, so that threads do not count. Nor do files and connections where some may
+    be a source or a store that the query names without saying where it is (`not_told_apart`).
 
     A file that is there for a while only counts where several attempts call it alike: then one finds what a crash of
     another has left.
     """
-    kinds = {*EFFECTS}
-    if not query.copyable:
-        kinds -= _SHARED | ({"thread"} if query.stores else set())
+    left_out = {"thread"} if query.stores else set()
+    return tuple(_effects_of_kinds(query, attempts, {*EFFECTS} - left_out - _may_be_its_own(query)))
+
+
+def not_told_apart(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
+    """The files and connections that may be those of its source or its stores, but for what the user accepts."""
+    found = _effects_of_kinds(query, attempts, _may_be_its_own(query))
+    return tuple(one for one in found if not one.accepted)
+
+
+def _may_be_its_own(query: Query) -> Set[str]:
+    """The kinds of effects of which nobody knows whether they are its source's, or those of a store without address."""
+    unknown = query.source is not None or any(not store.address for store in query.stores)
+    return _SHARED if unknown else frozenset()
+
+
+def _effects_of_kinds(query: Query, attempts: Sequence[Attempt], kinds: Set[str]) -> Iterator[Uncut]:
     most: Counter[tuple[str, str, str]] = Counter()
     in_passing: Counter[str] = Counter()
     for attempt in attempts:
@@ -55,10 +68,21 @@ def uncut_of(query: Query, attempts: Sequence[Attempt]) -> tuple[Uncut, ...]:
             if effect.kind in kinds and (not effect.passing or in_passing[effect.target] > 1):
                 found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
-    return tuple(
-        Uncut(kind, target, place, times, any(_means(one, f"{kind} {target}") for one in query.accepts))
-        for (kind, target, place), times in sorted(most.items())
-    )
+    for (kind, target, place), times in sorted(most.items()):
+        accepted = any(_means(one, f"{kind} {target}") for one in query.accepts)
+        yield Uncut(kind, target, place, times, accepted)
+
+
+def without_relayed(noted: Noted, places: Collection[str]) -> Noted:
+    """Without connections to where stores are reached by way of the harness, `host:port`, which cuts what they send."""
+
+    def is_relayed(effect: OutsideEffect) -> bool:
+        return effect.kind == "connection" and any(
+            re.search(rf"(?<![\w.]){re.escape(place)}(?!\d)", effect.target) for place in places
+        )
+
+    kept = tuple(effect for effect in noted.effects if not is_relayed(effect))
+    return noted if len(kept) == len(noted.effects) else msgspec.structs.replace(noted, effects=kept)
 
 
 def _means(accepted: str, effect: str) -> bool:

@@ -199,6 +199,8 @@ class StoreRelay:
         self._senders: dict[int, None] = {}
         """Processes that have connected, the last one last."""
         self.seen = {store.name: Seen() for store in stores}
+        self.places: set[str] = set()
+        """`host:port` of each at which it has listened."""
         self.unreachable = ""
         """Which store could not be reached since it last began to count, and why."""
 
@@ -223,6 +225,7 @@ class StoreRelay:
             host, port = server.sockets[0].getsockname()[:2]
             door.place = (host, port)
             places[store.name] = f"{host}:{port}"
+        self.places.update(places.values())
         return places
 
     async def close(self) -> None:

@@ -15,9 +15,11 @@ from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import (
     is_of_spark_itself,
     linked_elsewhere,
+    not_told_apart,
     of_any_run,
     unannounced_of,
     uncut_of,
+    without_relayed,
     written_elsewhere,
 )
 from streamproof.harness.contracts.query import Query, Store
@@ -214,9 +216,36 @@ def test_what_the_jvm_writes_goes_by_the_folder_that_it_is_for_and_a_folder_by_i
     assert (effect.kind, effect.target, effect.place, effect.times) == ("file", target, "Spark's JVM", 1)
 
 
-def test_where_each_call_is_cut_by_a_kill_none_is_left() -> None:
-    stores = (Store("their-table", lambda folders: None),)
-    assert uncut_of(query(stores=stores), [noting(Noted((LOG,)))]) == ()
+LEDGER = OutsideEffect("connection", "127.0.0.1:8099", "sinks.write:18")
+ORDERS = Store("orders", lambda folders: None, address="127.0.0.1:5433", protocol="postgres")
+THEIRS = Store("their-table", lambda folders: None)
+
+
+def test_beside_stores_that_say_where_they_are_whatever_else_is_reached_is_cut_by_nothing() -> None:
+    """A lost answer, above all: no relay is in between."""
+    found = uncut_of(query(stores=(ORDERS,)), [noting(Noted((LEDGER, LOG)))])
+    assert [one.name for one in found] == ["connection 127.0.0.1:8099", "file /var/log/x"]
+    assert not_told_apart(query(stores=(ORDERS,)), [noting(Noted((LEDGER,)))]) == ()
+
+
+@pytest.mark.parametrize(
+    "own", [{"stores": (THEIRS,)}, {"stores": (ORDERS, THEIRS)}, {"source": lambda spark, folders: None}]
+)
+def test_what_may_be_the_source_or_a_store_without_an_address_is_said_and_leaves_no_claim_open(
+    own: dict[str, object],
+) -> None:
+    attempts = [noting(Noted((LEDGER, LOG)))]
+    assert uncut_of(query(**own), attempts) == ()
+    assert [one.target for one in not_told_apart(query(**own), attempts)] == ["127.0.0.1:8099", "/var/log/x"]
+    assert not_told_apart(query(**own, accepts=["file /var/*", "connection *"]), attempts) == ()
+
+
+@pytest.mark.parametrize("named", ["127.0.0.2:4111", "jdbc:postgresql://127.0.0.2:4111/rows"])
+def test_what_goes_by_way_of_the_harness_is_no_effect(named: str) -> None:
+    relayed = OutsideEffect("connection", named, "sinks.write:19")
+    assert without_relayed(Noted((relayed, LEDGER)), {"127.0.0.2:4111"}) == Noted((LEDGER,))
+    for other in ("127.0.0.2:411", "27.0.0.2:4111", "127.0.0.2:41111"):
+        assert without_relayed(Noted((relayed,)), {other}) == Noted((relayed,))
 
 
 def test_lines_that_were_not_announced_are_those_of_the_attempt_that_has_most() -> None:
