@@ -44,7 +44,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     *bound-exceeded*: after a fault had ended, the first sign of work came later than that; where it had ended a slice,
     the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
-    left what there was for it alone for longer than that, beyond the longest that it had before the first fault.
+    left what there was for it alone for longer than that, beyond the longest that it had before the first fault. Of a
+    query with a sink of its own, whose record has nothing of its work before the end, the bound is the time without any
+    sign of work (a batch planned, or committed) after which the run is given up.
     UNKNOWN where it was still at work when it was given up, where a fault was in force until then, where no fault
     struck, or the clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that
     does implies it.
@@ -57,7 +59,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
             limit = guarantee.within.micros
-            waits = (*_waits(case, struck, limit), *_left_alone(case, struck))
+            waits = (*_waits(case, struck, limit), *_left_alone(case, struck)) if _shows_work(case) else ()
             late = [one for one in waits if one.micros > limit]
             found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (one.evidence for one in late)),) if late else ()
     said = "fault" if len(struck) == 1 else "faults"
@@ -128,6 +130,12 @@ def _in_force(history: History) -> FaultStruck | None:
         elif isinstance(entry, Aborted):
             break
     return next(iter(found.values()), None)
+
+
+def _shows_work(case: Case) -> bool:
+    """Whether signs of work are in the record when they come."""
+    shape = case.collation.shape
+    return shape is None or not shape.reads
 
 
 _ANYBODY = ""

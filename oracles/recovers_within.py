@@ -17,7 +17,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
     slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
-    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured.
+    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It cannot be claimed of
+    a query with a source or a sink of its own, of which nobody sees when it takes what, nor certified of any query: a
+    crash state is put back at no moment of a run.
     """
     observables = ("progress",)
     limit = guarantee.within
@@ -55,4 +57,5 @@ ORACLE = Oracle(
     anomalies=(Anomaly.BOUND_EXCEEDED,),
     parameters=(Parameter(WITHIN, (Duration,), "how long a recovery may take", required=True),),
     on_clock=True,
+    sees_progress=True,
 )

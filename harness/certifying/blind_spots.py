@@ -105,6 +105,11 @@ BESIDE = (
     "in a process in which, without the agent, no line is a crash point, and no effect outside of the run's folders is "
     "seen. Operations on files in these are crash points there, too."
 )
+IN_THE_BACKGROUND = (
+    "What Spark does in the background, of a query that has run for longer: snapshots of its state, and the removal of "
+    "versions of it and of log entries that are needed no more. That is switched off in crash states, as it would "
+    "change them while they are looked at, and runs on a cluster are mostly over before it begins, after a minute."
+)
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 
 
@@ -144,6 +149,12 @@ def note_unpassed_points(state: CampaignState, query: Query, attempts: Sequence[
         state.not_reached.append(NotReached(Planned(crash), NEVER_FIRED.format(spark.number)))
     if others := sorted(missing - EVERY_BATCH):
         state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
+
+
+def note_background(state: CampaignState, attempt: Attempt) -> None:
+    """Where the query has state."""
+    if any(one.address.point is Point.STATE_COMMIT for one in attempt.passed):
+        state.not_covered.append(IN_THE_BACKGROUND)
 
 
 def note_watched(state: CampaignState, attempts: Sequence[Attempt]) -> None:

@@ -59,6 +59,7 @@ from ..running.run import check_scenario, new_run_id
 from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .blind_spots import (
+    note_background,
     note_clock,
     note_code_in_c,
     note_data_sources,
@@ -312,6 +313,13 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
             f"query {query.name!r} claims nothing: say what it promises, as in claims=[exactly_once()]"
         )
     check_scenario(Scenario(query, workload, claims=claims), cluster, registry)
+    for claim in claims:
+        if registry.oracles[claim.name].sees_progress:
+            raise InvalidScenario(
+                f"{claim} cannot be certified of query {query.name!r}: it speaks of the time since a failure, and a "
+                "crash state is put back when no driver lives. Claim `recovers` with that time, which says that work "
+                "goes on"
+            )
     check_bounds(query, claims)
     supported(chosen_version(query.spark))
 
@@ -372,6 +380,7 @@ class _Campaign:
                     note_unpassed_points(state, query, attempts)
                 else:
                     note_data_sources(state, query)
+                note_background(state, attempts[0])
                 note_watched(state, attempts)
                 note_clock(state, query)
                 note_code_in_c(state, query)

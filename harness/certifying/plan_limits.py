@@ -46,7 +46,8 @@ JVM_ALONE = (
 STORE_ONCE = (
     "A store outside that refuses a connection, stays away for longer than one request, or answers with an error: one "
     "request at a time is lost, or its answer, of those that may change something, each in one batch, and who asks "
-    "again gets through."
+    "again gets through. Nor a request that is done late, after its sender died or gave up and somebody has looked "
+    "whether it was: let it have a key of its own, by which the store does it once."
 )
 SPLIT_ONCE = (
     "A driver that is taken for dead, is replaced and wakes up, at every point and in batches of every kind: it is "

@@ -148,7 +148,7 @@ def _parameters(function: Any, name: str) -> list[str]:
 
 def claims_named(names: Sequence[str], oracles: Mapping[str, Oracle]) -> tuple[Guarantee, ...]:
     """Claims as they are written on the command line, each once: by the names of their guarantees, with the amounts
-    that they state (`recovers-within:10s`).
+    that they state (`recovers:10s`).
 
     Raises UnknownName, and InvalidScenario for amounts that a guarantee does not take, or cannot do without.
     """

@@ -287,6 +287,11 @@ class Query:
         return ("outputs", "state") if self.read is None else ("state",)
 
     @property
+    def shows_progress(self) -> bool:
+        """Whether it is seen when it takes its input: by the harness's sink, of the harness's source."""
+        return self.read is None and self.source is None
+
+    @property
     def checkpoint_every(self) -> int | None:
         """A query's checkpoints are its batches, not events of an actor."""
         return None

@@ -23,6 +23,7 @@ from ..core.topology import Role
 from ..core.workload import Workload
 from ..judging.oracle import Oracle
 from .injection import FaultKind, Hits, Reach
+from .query import Query
 from .subject import SchemeSubject, Subject
 
 
@@ -146,7 +147,8 @@ def check_punctuations(scenario: Scenario) -> None:
 def _check_applies(subject: Subject, guarantee: Guarantee, oracles: Mapping[str, Oracle]) -> None:
     """Raises InvalidScenario for a claim that could never hold."""
     executable = isinstance(subject, SchemeSubject)
-    why = {name: oracle.cannot_hold(executable, subject.observables) for name, oracle in oracles.items()}
+    progress = not isinstance(subject, Query) or subject.shows_progress
+    why = {name: oracle.cannot_hold(executable, subject.observables, progress) for name, oracle in oracles.items()}
     if why[guarantee.name]:
         apply = ", ".join(sorted(name for name, reason in why.items() if not reason))
         raise InvalidScenario(

@@ -113,15 +113,23 @@ class Oracle:
     """Whether it can hold only where outputs are observed, and not just the table at the end."""
     sees_result: bool = False
     """Whether it can hold only of a query, which leaves a table in the end."""
+    sees_progress: bool = False
+    """Whether it can hold only where it is seen, from a failure on, when a subject takes which of its input."""
 
-    def cannot_hold(self, executable: bool, observables: Sequence[str]) -> str:
-        """Why it can never hold of such a subject, whatever that does; empty where it can."""
+    def cannot_hold(self, executable: bool, observables: Sequence[str], progress: bool = True) -> str:
+        """Why it can never hold of such a subject, whatever that does; empty where it can. `progress`: whether it is
+        seen when the subject takes its input."""
         if self.executes and not executable:
             return "it speaks of slices and their orders, and a query shows neither"
         if self.sees_result and executable:
             return "it speaks of the table that a query leaves in the end, and a scheme leaves none"
         if self.sees_outputs and "outputs" not in observables:
             return "it speaks of each output, and of a sink of your own only the table at the end is seen"
+        if self.sees_progress and not progress:
+            return (
+                "it speaks of when input is taken again, which is seen of streamproof's own source and sink alone; "
+                "`recovers`, with the time, says that work goes on"
+            )
         return ""
 
     def timed(self, guarantee: Guarantee) -> bool:

@@ -25,6 +25,7 @@ from ..contracts.scenario import Scenario, check, check_carriers
 from ..contracts.subject import SchemeSubject
 from ..core.addresses import Address
 from ..core.errors import StreamproofError
+from ..core.guarantees import RECOVERS
 from ..core.quantities import Duration
 from ..core.verdicts import Verdict
 from ..core.workload import Workload
@@ -80,7 +81,8 @@ def run_named(
     patience: Duration | None = None,
 ) -> Finished:
     """Run a scenario into a folder of its own, and judge it. Without a folder it is `runs/` and the run's id.
-    `references`, `passed` and `patience` are the run's, of a query (see `Run`).
+    `references`, `passed` and `patience` are the run's, of a query (see `Run`); without the last, it is the time in
+    which the query is claimed to recover, where nothing but its silence shows that it does not.
 
     Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
     """
@@ -98,7 +100,7 @@ def run_named(
             _readable_meanwhile(recorder, show),
             references,
             passed,
-            patience,
+            patience or _silence_allowed(named.scenario),
             carriers,
         )
         carry_out(run, cluster)
@@ -110,6 +112,14 @@ def run_named(
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
     judgement = write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)
+
+
+def _silence_allowed(scenario: Scenario) -> Duration | None:
+    """How long a query may give no sign of work whose record has none before its end, by what is claimed of it."""
+    if not isinstance(scenario.subject, Query) or scenario.subject.read is None:
+        return None
+    stated = (claim.within for claim in scenario.claimed if claim.name == RECOVERS)
+    return next((within for within in stated if isinstance(within, Duration)), None)
 
 
 def _readable_meanwhile(recorder: RunFolder, show: Callable[[Live], None]) -> Callable[[Live], None]:

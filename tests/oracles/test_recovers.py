@@ -32,7 +32,7 @@ from streamproof.harness.recording.history import (
     Stamp,
     TimelineEntry,
 )
-from streamproof.harness.recording.records import Delivered, Stamped
+from streamproof.harness.recording.records import BatchDone, Delivered, Stamped
 
 SHAPE = OutputShape(OutputMode.APPEND)
 SECOND = 1_000_000
@@ -171,6 +171,20 @@ def test_whose_first_sign_of_work_comes_at_the_last_moment_is_back_in_time() -> 
     claim, last = recovers(seconds(10)), BACK.stamp.at + 10 * SECOND
     assert verdict(CRASH, BACK, END, claim=claim, signs=[last]).status == "HOLDS"
     assert verdict(CRASH, BACK, END, claim=claim, signs=[last + 1]).status == "VIOLATED"
+
+
+def test_of_an_own_sink_whose_work_is_recorded_at_the_end_alone_no_sign_is_too_late() -> None:
+    """It was given up, and has stalled, had it been silent for longer than is claimed."""
+    own, table, claim = OutputShape(OutputMode.APPEND, (), reads=True), [{"a": 1}], recovers(seconds(10))
+    read = query_history(own, table, table).records
+
+    def come_to(end: TimelineEntry) -> Verdict:
+        records = [*read, Stamped(31 * SECOND, BatchDone(DRIVER, 2, 1, 4, 0, 0, 900))]
+        history = History(records, [CRASH, BACK, end], True)
+        return judge_each(Case(history, collate_references(history, own)), [claim], JUDGES)[0]
+
+    assert come_to(END).status == "HOLDS"
+    assert anomalies(come_to(stalled(10 * SECOND))) == [Anomaly.STALL]
 
 
 # A scheme

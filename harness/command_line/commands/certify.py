@@ -46,7 +46,7 @@ def certify_command(
         list[str] | None,
         typer.Option(
             "--claim",
-            help="What it promises, as `list oracles` shows it, with the amounts that it states (recovers-within:10s); "
+            help="What it promises, as `list oracles` shows it, with the amounts that it states (recovers:10s); "
             "can be given several times. By default what the Query says itself.",
             autocompletion=complete_claim,
             show_default=False,

@@ -20,8 +20,10 @@ from streamproof.harness.certifying.blind_spots import (
     BESIDE,
     BY_NUMBERS,
     IN_C,
+    IN_THE_BACKGROUND,
     IN_TURN,
     ONE_TASK,
+    note_background,
     note_code_in_c,
     note_data_sources,
     note_numbers,
@@ -65,6 +67,14 @@ def test_in_how_many_tasks_of_a_stage_the_users_code_runs_is_said_and_that_they_
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
     note_tasks(state, Attempt("reference-1", 1, points))
     assert state.not_covered == [*said, "Something else."]
+
+
+def test_what_spark_does_in_the_background_is_said_where_there_is_state(tmp_path: Path) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    note_background(state, Attempt("reference-1", 1, tasks(0)))
+    assert state.not_covered == []
+    note_background(state, Attempt("reference-1", 1, both_sides(Point.STATE_COMMIT, "1/0/0", TASK)))
+    assert state.not_covered == [IN_THE_BACKGROUND]
 
 
 ON_DRIVER = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER)

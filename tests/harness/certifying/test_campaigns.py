@@ -73,6 +73,7 @@ from streamproof.harness.core.guarantees import (
     at_least_once,
     exactly_once,
     recovers,
+    recovers_within,
 )
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
@@ -1383,6 +1384,12 @@ def test_a_version_of_spark_whose_points_are_not_known_is_refused(
         (toy(Does.BY_ID), [], InvalidScenario, "claims nothing"),
         (toy(Does.BY_ID), [Guarantee("twice")], UnknownName, "there is no guarantee 'twice'"),
         (toy(Does.BY_ID), [Guarantee(RECOVERS_WITHIN)], InvalidScenario, r"needs .* as its bound"),
+        (
+            Query(str, "q"),
+            [recovers_within(seconds(9))],
+            InvalidScenario,
+            "cannot be certified of query 'q'.* `recovers`",
+        ),
         (print, [exactly_once()], InvalidScenario, "is no Query"),
         (print, [], InvalidScenario, "is no Query"),
     ],

@@ -260,6 +260,14 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         "only the table at the end is seen; what can be: at-least-once, at-most-once, bounded-error-of-result, "
         "exactly-once, recovers",
     ),
+    "the progress of a query with a sink of its own": (
+        of_query(recovers_within(seconds(9)), read=print, write=print),
+        "speaks of when input is taken again, .* `recovers`, with the time",
+    ),
+    "the progress of a query with a source of its own": (
+        of_query(recovers_within(seconds(9)), source=print),
+        "is seen of streamproof's own source and sink alone",
+    ),
     "no claim": (claiming(), "claims nothing"),
     "a spacing of what is no source": (
         Scenario(amnesia_scheme(equi_join()), numbered(spacing={"right": 5})),

@@ -34,6 +34,7 @@ from ....crash_points.inside_python.following import consumed, followed, noticed
 from ....crash_points.inside_spark.versions import supported
 from ....install.python_versions import python_versions
 from ....judging.outputs import row_number
+from ....judging.shapes import OutputMode
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, KeptInTheJvm, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
@@ -243,8 +244,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
 
 
 def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
-    """Hand in the table that a batch job makes, where the query can be one: with a watermark or a time-out it means
-    something else, and some steps there are for streams only."""
+    """Hand in the table that a batch job makes, where the query can be one."""
     query = plan.query
     try:
         # Of a batch job, Spark leaves the watermark out.
@@ -252,7 +252,7 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Driv
         steps: str = stream._jdf.queryExecution().analyzed().toString()
         output = query.transform(_given(spark, query, run))
         schema = output.schema
-        rows = None if any(sign in steps for sign in _OF_STREAMS) else output.collect()
+        rows = output.collect() if has_batch_meaning(query, steps) else None
     except Exception:
         # Whatever it is, a stream can do it, as the references have shown.
         rows = None
@@ -288,9 +288,18 @@ def _table_of_none(spark: SparkSession, query: Query, folders: RunFolders) -> di
         return {}
 
 
+def has_batch_meaning(query: Query, steps: str) -> bool:
+    """Whether a batch job with these steps means the same: not with a watermark or a time-out, and some steps are for
+    streams only. Nor with a filter of what an aggregate gives, in update mode: a row that has passed it is not taken
+    back when it would pass no more."""
+    taken_back = query.mode is OutputMode.UPDATE and _FILTERED_AGGREGATE.search(steps) is not None
+    return not taken_back and not any(sign in steps for sign in _OF_STREAMS)
+
+
 _RUNS: Final = {RunKind.STREAM: run_query, RunKind.BATCH_JOB: run_as_batch, RunKind.STORES: look_into_stores}
 _OF_STREAMS = ("EventTimeWatermark", "MapGroupsWithState", "TransformWithState", "MapGroupsInPandasWithState")
 """Steps of a plan whose meaning rests on how the input comes."""
+_FILTERED_AGGREGATE: Final = re.compile(r"(?ms)^\W*Filter .*^\W*Aggregate ")
 
 
 def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:

@@ -25,6 +25,7 @@ from streamproof.harness.worlds.spark.queries.driver import (
     _Execution,
     _require_end_of_input,
     _started,
+    has_batch_meaning,
 )
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun
 from streamproof.harness.worlds.spark.queries.output_modes import modes_said
@@ -172,6 +173,24 @@ def test_a_query_that_never_comes_to_its_end_is_refused_before_it_is_started(pla
 )
 def test_a_query_that_comes_to_its_end_is_not(plan: str) -> None:
     _check_rest(Query(str, "q"), Planned(plan))
+
+
+FILTERED = "Project [w#1L]\n+- Filter (m#6 > 4.0)\n   +- Aggregate [w#1L], [w#1L, avg(id#0L) AS m#6]\n      +- Rows"
+OF_SOME = "Aggregate [w#1L], [w#1L, count(1) AS count#2L]\n+- Filter (id#0L > 2)\n   +- Rows"
+
+
+@pytest.mark.parametrize(
+    ("plan", "mode", "means"),
+    [
+        (FILTERED, "update", False),
+        (FILTERED, "complete", True),
+        (OF_SOME, "update", True),
+        (f"{OF_SOME}\n+- EventTimeWatermark timestamp#3", "append", False),
+    ],
+)
+def test_a_batch_job_is_no_second_opinion_on_rows_that_nobody_takes_back(plan: str, mode: str, means: bool) -> None:
+    """In update mode a row stays in the table when it would pass a later filter no more."""
+    assert has_batch_meaning(Query(str, "q", mode=mode, key=("w",)), plan) == means  # type: ignore[arg-type]
 
 
 def progress(*ends: object) -> dict[str, Any]:
