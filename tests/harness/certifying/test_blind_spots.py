@@ -21,6 +21,7 @@ from streamproof.harness.certifying.blind_spots import (
     BY_NUMBERS,
     IN_C,
     IN_TURN,
+    IN_TWO_ORDERS,
     ONE_TASK,
     note_code_in_c,
     note_data_sources,
@@ -63,8 +64,16 @@ def test_in_how_many_tasks_of_a_stage_the_users_code_runs_is_said_and_that_they_
     tmp_path: Path, points: list[Passed], said: list[str]
 ) -> None:
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
-    note_tasks(state, Attempt("reference-1", 1, points))
+    note_tasks(state, Attempt("reference-1", 1, points), in_both_orders=False)
     assert state.not_covered == [*said, "Something else."]
+
+
+def test_what_is_left_to_say_of_the_order_of_tasks_where_two_are_tried(tmp_path: Path) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    points = [LINE, *tasks(0), LINE, *tasks(1)]
+    note_tasks(state, Attempt("reference-1", 1, points), in_both_orders=True)
+    assert state.not_covered == [IN_TWO_ORDERS]
+    assert "side by side" in IN_TWO_ORDERS
 
 
 ON_DRIVER = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER)
