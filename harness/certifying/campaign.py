@@ -128,7 +128,7 @@ from .rejudging import check_trials
 from .request import CampaignRequest
 from .seen_outside import uncut_of
 from .shrinking import crash_place
-from .task_order import Ran, come_last_first, has_order, points_of_other_order
+from .task_order import AttemptAt, come_last_first, has_order, points_of_other_order
 from .waiting import Waiting
 
 SHARES = (0.6, 0.7)
@@ -629,7 +629,7 @@ class _Campaign:
             return [], []
         turned = profile_of(others[0])
         first, twin, other = (
-            Ran(attempt, worker.folders.sink.parent)
+            AttemptAt(attempt, worker.folders.sink.parent)
             for attempt, worker in (
                 (attempts[0], workers[0]),
                 (attempts[1], workers[min(1, len(workers) - 1)]),

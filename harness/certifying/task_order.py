@@ -25,7 +25,7 @@ from .varying_names import VaryingNames
 
 
 @dataclass(frozen=True)
-class Stage:
+class OrderedStage:
     """One of a batch, by what its tasks passed."""
 
     name: str
@@ -48,7 +48,7 @@ class Stage:
         return len(self.partitions) > 1 and all(one > next_one for one, next_one in pairwise(self.partitions))
 
 
-def stages_with_own_code(attempt: Attempt) -> list[Stage]:
+def stages_with_own_code(attempt: Attempt) -> list[OrderedStage]:
     """With one task slot, what a task passes is of the task that ends next."""
     ended: dict[str, list[int]] = {}
     own: dict[str, set[int]] = {}
@@ -73,7 +73,7 @@ def stages_with_own_code(attempt: Attempt) -> list[Stage]:
         spans[stage] = spans.get(stage, (since, place))[0], place
         if address.side is Side.AFTER:
             passed_lines, since = False, None
-    return [Stage(name, tuple(ended[name]), frozenset(those), *spans[name]) for name, those in own.items()]
+    return [OrderedStage(name, tuple(ended[name]), frozenset(those), *spans[name]) for name, those in own.items()]
 
 
 def has_order(attempt: Attempt) -> bool:
@@ -106,7 +106,7 @@ def come_last_first(attempt: Attempt) -> list[bool]:
 
 
 @dataclass(frozen=True)
-class Ran:
+class AttemptAt:
     """An attempt, and where its folders were."""
 
     attempt: Attempt
@@ -115,7 +115,12 @@ class Ran:
 
 
 def points_of_other_order(
-    profile: Profile, other: Ran, first: Ran, planned: Iterable[Passed], twin: Ran, names: VaryingNames
+    profile: Profile,
+    other: AttemptAt,
+    first: AttemptAt,
+    planned: Iterable[Passed],
+    twin: AttemptAt,
+    names: VaryingNames,
 ) -> list[Passed]:
     """Where the driver is to die in the attempt whose tasks came in the other order, of which this is the profile:
     while they come, wherever they leave what no planned point of the first attempt has; and from then to the end of
@@ -167,7 +172,7 @@ class _Looking:
             self._known[state.digest, home] = frozenset(entries.items())
         return self._known[state.digest, home]
 
-    def by_chance(self, first: Ran, twin: Ran) -> Set[str]:
+    def by_chance(self, first: AttemptAt, twin: AttemptAt) -> Set[str]:
         """The paths in the sink whose content was another at the same point of two attempts that did the same."""
         there = {(one.address, one.again): one.state for one in twin.attempt.passed}
         found: set[str] = set()

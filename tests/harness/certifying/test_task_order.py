@@ -14,7 +14,7 @@ from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.planning import points_of_the_driver
 from streamproof.harness.certifying.profile import profile_of
 from streamproof.harness.certifying.task_order import (
-    Ran,
+    AttemptAt,
     come_last_first,
     has_order,
     points_of_other_order,
@@ -54,8 +54,8 @@ class Watched:
     def attempt(self) -> Attempt:
         return Attempt("reference-1", 1, self.points, [Stamped(0, done(1))])
 
-    def ran(self) -> Ran:
-        return Ran(self.attempt(), self.home)
+    def ran(self) -> AttemptAt:
+        return AttemptAt(self.attempt(), self.home)
 
 
 def lived(order: Sequence[int], home: Path = FIRST, at: int = 1, *, log: bool = False, draws: bool = False) -> Watched:
@@ -81,7 +81,7 @@ def planned(other: Watched, first: Watched, twin: Watched, *, but: Point | None 
     """`but`: no such point of the first attempt is planned."""
     attempt = other.attempt()
     known = [one for one in points_of_the_driver(profile_of(first.attempt()), True) if one.address.point is not but]
-    ran = Ran(attempt, other.home)
+    ran = AttemptAt(attempt, other.home)
     return points_of_other_order(profile_of(attempt), ran, first.ran(), known, twin.ran(), VaryingNames())
 
 
