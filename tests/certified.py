@@ -14,7 +14,7 @@ from streamproof.harness.certifying.certificate import (
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.plan import CRASH_STATES, Crash, CrashTrial, How, Victim
+from streamproof.harness.certifying.plan import CRASH_STATES, IN_THE_OTHER_ORDER, ORDER, Crash, CrashTrial, How, Victim
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.contracts.query import KIND
 from streamproof.harness.core.addresses import Address, Point, Side
@@ -98,7 +98,11 @@ def write_run(
         schedule=schedule,
         claims=(),
         breaks=(),
-        cluster={"cluster": "embedded", **({"how": CRASH_STATES} if how is How.CRASH_STATE else {})},
+        cluster={
+            "cluster": "embedded",
+            **({"how": CRASH_STATES} if how is How.CRASH_STATE else {}),
+            **({ORDER: IN_THE_OTHER_ORDER} if any(crash.last_first for crash in crashes) else {}),
+        },
         versions={},
         machine={},
         began="2026-01-01T00:00:00.000+00:00",

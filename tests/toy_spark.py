@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ from enum import StrEnum
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import msgspec
@@ -30,7 +32,7 @@ from streamproof.harness.contracts.query import SOURCE, Query
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import Deployment
 from streamproof.harness.core import signs
-from streamproof.harness.core.addresses import DRIVER, TASK, Address, Moment, Point, Side
+from streamproof.harness.core.addresses import DRIVER, FINE_POINTS, TASK, Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, MissingTool, StreamproofError
 from streamproof.harness.core.events import Event
 from streamproof.harness.core.places import numbered_workers
@@ -90,6 +92,10 @@ class Does(StrEnum):
     NAMES_ALL_ANEW = "names-all-anew"
     """It writes a file for a batch, gives it its name, and notes that. Where it finds one without its name, it removes
     all that is there and writes it again."""
+    LAST_TASK_SAYS = "last-task-says"
+    """The first of two tasks writes the rows of a batch, and the last notes that they are there: then it is skipped."""
+    DRIVER_SAYS = "driver-says"
+    """The same, but it is noted once both tasks are over."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -114,6 +120,7 @@ class Does(StrEnum):
     """Begun anew, it fails where its input does not begin with the first event."""
 
 
+_IN_TASKS = (Does.LAST_TASK_SAYS, Does.DRIVER_SAYS)
 _LEAVING = (
     Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE,
     Does.HANGS_AT_ITS_HALF_WRITTEN_FILE,
@@ -171,6 +178,8 @@ class ToyAttempt:
     """How many files its session has."""
     held: int | None = None
     """The batch that is in memory alone."""
+    last_first: Callable[[], bool] = lambda: False
+    """Whether the tasks of a stage come in the other order."""
     given_to: str = ""
     """The sink of the harness's that is given the rows of each batch; empty: none is."""
 
@@ -240,6 +249,9 @@ class ToyAttempt:
         self._between(Point.COMMIT_LOG, str(number), DRIVER, (self.checkpoint / "commits" / str(number)).touch)
 
     def _add(self, number: int) -> None:
+        if self.does in _IN_TASKS:
+            self._write_in_tasks(number, self.checkpoint / f"done-{number}")
+            return
         self._between(Point.TASK_COMMIT, f"{number}/0", TASK, lambda: self._write(number))
 
     def _write(self, number: int) -> None:
@@ -261,6 +273,18 @@ class ToyAttempt:
         if self.given_to:
             rows = [Event("q", row_number(number, 0), "a", self.spans[number][0], 0)]
             self.say(Delivered(self.given_to, "q", self.incarnation, number, rows))
+
+    def _write_in_tasks(self, number: int, done: Path) -> None:
+        if done.exists():
+            return
+        for partition in (1, 0) if self.last_first() else (0, 1):
+            line = f"{number}/toy.write_part:7#{1 + partition}"
+            if partition == 0:
+                self._between(Point.LINE, line, TASK, lambda: self._store(number))
+            else:
+                self._between(Point.LINE, line, TASK, done.touch if self.does is Does.LAST_TASK_SAYS else lambda: None)
+            self._between(Point.TASK_END, f"{number}/{number}/{partition}", TASK, lambda: None)
+        done.touch()
 
     def _tries_again(self, number: int) -> bool:
         tries = sorted(self.checkpoint.glob(f"tries-{number}-*"))
@@ -382,6 +406,8 @@ class ToySpark:
         self._attempts: Counter[str] = Counter()
         self._written: dict[str, Iterator[int]] = {}
         """By the session, how many attempts it has made and how many files it has written."""
+        self._last_first: dict[str, Callable[[], bool]] = {}
+        """The same, whether the rule is at work by which tasks come in the other order."""
 
     def __enter__(self) -> ToySpark:
         return self
@@ -403,16 +429,17 @@ class ToySpark:
         if module.endswith("warm_session"):
             self.watched = "javaagent" in (settings or {}).get("spark.driver.extraJavaOptions", "")
             self._attempts[name], self._written[name] = 0, count()
+            self._last_first[name] = _order_of((settings or {}).get("spark.driver.extraJavaOptions", ""))
             work = _session
         else:
             assert module.endswith("queries.driver")
 
             session = given[SESSION]
             self._attempts[session] += 1
-            warm, written = self._attempts[session] > 1, self._written[session]
+            warm, written, last_first = self._attempts[session] > 1, self._written[session], self._last_first[session]
 
             def work(process: ToyProcess, path: str) -> None:
-                _attempt(process, path, given, self.watched, warm, written)
+                _attempt(process, path, given, self.watched, warm, written, last_first)
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
@@ -443,8 +470,23 @@ def _session(process: ToyProcess, path: str) -> None:
     harness.close()
 
 
+def _order_of(options: str) -> Callable[[], bool]:
+    """Asks as the rule for that does, if the JVM is started with it."""
+    script = re.search(r"=script:([^ ']+)", options)
+    rule = script and re.search(
+        r'RULE tasks in the other order\n.*?create\("file://(.+?)"\)', Path(script[1]).read_text(), re.S
+    )
+    return Path(unquote(rule[1])).exists if rule else lambda: False
+
+
 def _attempt(
-    process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool, written: Iterator[int]
+    process: ToyProcess,
+    path: str,
+    env: Mapping[str, str],
+    watched: bool,
+    warm: bool,
+    written: Iterator[int],
+    last_first: Callable[[], bool],
 ) -> None:
     with Path(path).open("rb") as file:
         pickle.load(file)
@@ -459,7 +501,7 @@ def _attempt(
     def pass_point(point: Point, side: Side, key: str, actor: str) -> None:
         if point is not Point.SOURCE_COMMIT:
             if watched:
-                announce(env[POINTS], point, side, f"{actor}:{key}" if point is Point.USER else key)
+                announce(env[POINTS], point, side, f"{actor}:{key}" if point in FINE_POINTS else key)
         elif run.armed is None:
             harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, exact=True))
             harness.receive()
@@ -479,6 +521,7 @@ def _attempt(
         in_recovery_worker=True,
         warm=warm,
         written=written,
+        last_first=last_first,
         given_to=run.sink if plan.query.read is None else "",
     )
     try:

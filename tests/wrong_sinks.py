@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from line_sinks import log_of
@@ -26,7 +27,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from streamproof.harness.contracts.query import RunFolders
 
@@ -384,6 +385,41 @@ def mark_in_arrows_map(frame: DataFrame, batch: int, folders: RunFolders) -> Non
     write_by_batch(frame, batch, folders)
 
 
+# A file of each task, the last of which says that all are there; or the driver does, when they are
+
+
+def write_part(folder: Path, batch: int, says: bool, rows: Iterable[Row]) -> None:
+    part = partition_of_task()
+    draft = folder / f".{batch}-{part}.draft"
+    write_lines(draft, [(row.seq, row.value) for row in rows])
+    draft.rename(folder / f"{batch}-{part}.json")
+    if says and part == PARTS - 1:
+        (folder / f"{batch}.done").touch()
+
+
+def partition_of_task() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId()
+
+
+def write_parts(frame: DataFrame, batch: int, folders: RunFolders, last_says: bool) -> None:
+    marker = folders.sink / f"{batch}.done"
+    if not marker.exists():
+        write = functools.partial(write_part, folders.sink, batch, last_says)
+        frame.repartition(PARTS).foreachPartition(write)
+        marker.touch()
+
+
+def write_parts_the_last_says(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    write_parts(frame, batch, folders, True)
+
+
+def write_parts_the_driver_says(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    write_parts(frame, batch, folders, False)
+
+
+PARTS = 2
 BATCH_EVENTS = 50
 appends = foreach_batch(append_and_mark, lines, batch_events=BATCH_EVENTS)
 by_batch = foreach_batch(write_by_batch, lines, batch_events=BATCH_EVENTS)
@@ -393,6 +429,8 @@ success_first = foreach_batch(succeed_first, successful_lines, batch_events=BATC
 success_last = foreach_batch(succeed_last, successful_lines, batch_events=BATCH_EVENTS)
 seals_first = foreach_batch(seal_first, sealed_lines, batch_events=BATCH_EVENTS)
 seals_last = foreach_batch(seal_last, sealed_lines, batch_events=BATCH_EVENTS)
+last_part_says = foreach_batch(write_parts_the_last_says, lines, batch_events=BATCH_EVENTS)
+driver_says = foreach_batch(write_parts_the_driver_says, lines, batch_events=BATCH_EVENTS)
 swaps_first = foreach_batch(swap_first, live_lines, batch_events=BATCH_EVENTS)
 swaps_last = foreach_batch(swap_last, live_lines, batch_events=BATCH_EVENTS)
 at_once = Query(as_it_comes, "at-once", write=to_at_once, read=lines, batch_events=BATCH_EVENTS)

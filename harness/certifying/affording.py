@@ -39,16 +39,14 @@ class Affording:
         self,
         state: CampaignState,
         request: CampaignRequest,
-        covering: Covering,
-        losing: Covering,
+        coverings: Sequence[Covering],
         kills: Kills,
         of_driver: Sequence[Planned],
     ) -> None:
-        """`of_driver` is what a sample is drawn from."""
+        """`coverings` recover from what they have, `of_driver` is what a sample is drawn from."""
         self._state = state
         self._request = request
-        self._covering = covering
-        self._losing = losing
+        self._coverings = coverings
         self._kills = kills
         self._of_driver = of_driver
 
@@ -83,7 +81,7 @@ class Affording:
         """Seconds: what is left without what no claim holds without. Where that has no time either, a third."""
         left = self._state.left
         recovery = self._state.pace(RECOVERY) or 0.0
-        needed = recovery * (self._covering.recoveries_left(False) + self._losing.recoveries_left(False))
+        needed = recovery * sum(one.recoveries_left(False) for one in self._coverings)
         return left - needed if needed <= 2 * left / 3 else left / 3
 
     def sample(self) -> list[Planned]:
@@ -122,15 +120,15 @@ class Affording:
         tried = {line for trial in state.trials if not trial.missed for line in lines_of(trial)}
         missed = {one.planned for one in state.not_reached}
         untried = [line for line in state.plan if line not in tried and line not in missed]
-        recoveries = self._covering.recoveries_left() + self._losing.recoveries_left()
+        recoveries = sum(one.recoveries_left() for one in self._coverings)
         of_kills = set(self._kills.lines)
         kills = state.unkilled([line for line in untried if line in of_kills])
         sample = self.sample()
         if not (untried or recoveries or kills or sample):
             return None
         recovery = state.pace(RECOVERY) or GUESSED_RECOVERY
-        seconds = recovery * (self._covering.likely_left() + self._losing.likely_left())
-        needed = recovery * (self._covering.likely_left(False) + self._losing.likely_left(False))
+        seconds = recovery * sum(one.likely_left() for one in self._coverings)
+        needed = recovery * sum(one.likely_left(False) for one in self._coverings)
         before = (state.pace(START) or 0.0) + self.seconds_of(kills)
         if kills or sample:
             before += state.pace(COMPARED) or GUESSED_RUN

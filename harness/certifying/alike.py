@@ -7,7 +7,8 @@
   cut in two, is no matter: what a batch gives its sink has no fixed size. A crash of the driver in one of them is like
   that at the same place in another, in a row of writes after as many of them, and within one like within another. It
   need not be tried itself where two like it have passed; or, where no more batches are alike than two, that in the
-  other one. What one batch alone passes, such as the last write of the longest row, nothing stands for.
+  other one. One that strikes where tasks come in the other order is like such ones alone, in batches that are alike in
+  the first order, too. What one batch alone passes, such as the last write of the longest row, nothing stands for.
 - A split brain is like one at an earlier point of the same step: the driver that wakes up there comes to this point
   too, beside its successor, and goes on from it. It need not be tried itself where such a one has passed.
 
@@ -53,18 +54,19 @@ class Alike:
     """Of a plan, which lines are like which."""
 
     def __init__(self, plan: Sequence[Planned]) -> None:
-        by_batch: dict[int, list[Planned]] = {}
+        by_batch: dict[tuple[bool, int], list[Planned]] = {}
         for line in plan:
             if _of_driver(line):
-                by_batch.setdefault(line.crash.batch, []).append(line)
+                by_batch.setdefault((line.crash.last_first, line.crash.batch), []).append(line)
         self._batches: dict[object, list[dict[_Place, Planned]]] = {}
         """Batches that are alike, each with its lines by their places, in order."""
         self._of: dict[Planned, tuple[object, _Place]] = {}
-        for _, lines in sorted(by_batch.items()):
+        courses: dict[int, object] = {}
+        for (last_first, batch), lines in sorted(by_batch.items()):
             placed = _placed(lines)
             # Lines of code are planned where their kind of batch comes first, and say nothing of the others.
             course = tuple(_in_rows(place for place, line in placed.items() if line.crash.point is not Point.LINE))
-            sort = lines[0].crash.kinds, course
+            sort = lines[0].crash.kinds, course, last_first, courses.setdefault(batch, course)
             self._batches.setdefault(sort, []).append(placed)
             self._of.update((line, (sort, place)) for place, line in placed.items())
         self._splits = [line for line in plan if line.split_brain]

@@ -3,7 +3,7 @@ seen, messages that are left out. Each is said in the certificate, or leaves its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..contracts.query import Query
@@ -32,6 +32,7 @@ from .profile import Profile
 from .recovery_worker import RecoveryWorker
 from .reference_runs import MOST_NAMED, other_spark
 from .seen_outside import not_told_apart, unannounced_of
+from .task_order import stages_with_own_code
 
 AGAIN = (
     "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
@@ -94,6 +95,12 @@ IN_TURN = (
     "second begins, in every crash state, and what a later one has left where an earlier one has not, or two of them "
     "in part, real kills alone can show. Who has the last task say that the batch is there can lose what others have "
     "not written yet."
+)
+IN_TWO_ORDERS = (
+    "Tasks of a stage side by side, or in orders other than the two that are tried here, of which one begins with the "
+    "first partition and the other with the last: with one task slot one is over before the next begins, in every "
+    "crash state, and what two of them have left in part, or of three or more one in the middle alone, real kills "
+    "alone can show."
 )
 ANY_ORDER = (
     "Rows of a batch that come in another order when it is done again: they have come by a shuffle, which promises "
@@ -169,29 +176,15 @@ def passed_too_often(attempts: Sequence[Attempt]) -> list[str]:
     return [AGAIN.format(times=times, most=TIMES)] if times else []
 
 
-def note_tasks(state: CampaignState, attempt: Attempt) -> None:
-    """A sink that is whole by its tasks alone is tried only where there are several, and in the order that they had."""
-    stages = _tasks_with_own_code(attempt)
-    several = any(len(partitions) > 1 for partitions in stages.values())
-    if any(len(partitions) == 1 for partitions in stages.values()):
+def note_tasks(state: CampaignState, attempt: Attempt, in_both_orders: bool) -> None:
+    """A sink that is whole by its tasks alone is tried only where there are several, and in the orders that they
+    had."""
+    stages = stages_with_own_code(attempt)
+    several = any(len(stage.own) > 1 for stage in stages)
+    if any(len(stage.own) == 1 for stage in stages):
         state.not_covered.insert(0, ONE_TASK.format(stages="some" if several else "each"))
     if several:
-        state.not_covered.insert(0, IN_TURN)
-
-
-def _tasks_with_own_code(attempt: Attempt) -> Mapping[str, Set[str]]:
-    """By stage, the partitions whose tasks passed lines of the query's own. With one task slot, a line is of the task
-    that ends next."""
-    found: dict[str, set[str]] = {}
-    passed_lines = False
-    for one in (passed.address for passed in attempt.passed if passed.address.actor == TASK):
-        if one.point is Point.LINE:
-            passed_lines = True
-        elif one.point is Point.TASK_END and passed_lines:
-            stage, _, partition = one.key.rpartition("/")
-            found.setdefault(stage, set()).add(partition)
-            passed_lines = one.side is Side.BEFORE
-    return found
+        state.not_covered.insert(0, IN_TWO_ORDERS if in_both_orders else IN_TURN)
 
 
 def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:

@@ -39,6 +39,7 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.addresses import TASK
 from ..core.errors import (
     InvalidScenario,
     NothingLeft,
@@ -108,12 +109,14 @@ from .planning import (
     crash_at,
     effects_of_tasks_first,
     every_crash_point,
+    in_other_order,
     of_answers,
     of_disks,
     of_nodes,
     of_restarts,
     of_split_brains,
     of_the_driver,
+    points_of_the_driver,
     replays_first,
 )
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
@@ -121,11 +124,12 @@ from .proving import Kills, Proving
 from .recovering import offered
 from .recovery_worker import RecoveryWorker
 from .recovery_worker_kills import RecoveryWorkerKiller, by_where_it_dies, keeps_in_the_jvm
-from .reference_runs import open_recovery_workers, run_references
+from .reference_runs import open_recovery_workers, run_in_other_order, run_references
 from .rejudging import check_trials
 from .request import CampaignRequest
 from .seen_outside import uncut_of
 from .shrinking import crash_place
+from .task_order import AttemptAt, come_last_first, has_order, points_of_other_order
 from .waiting import Waiting
 
 SHARES = (0.6, 0.7)
@@ -387,7 +391,6 @@ class _Campaign:
                 note_numbers(state, query)
                 note_memory(state, query)
                 note_side_by_side(state, query)
-                note_tasks(state, attempts[0])
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)
                 of_driver, kills = self._make_plan(profile)
@@ -396,6 +399,8 @@ class _Campaign:
                     self._plan_crash_states(covering, profile, of_driver)
                 else:
                     state.not_covered.append(NEVER_RECOVERING)
+                turned, of_turned = self._plan_other_order(profile, workers, attempts, references, of_driver)
+                coverings = [covering, *turned]
                 losing = self._plan_losses(profile, workers, attempts[: len(workers)], references)
                 in_recovery_workers = Proving(
                     state,
@@ -415,19 +420,19 @@ class _Campaign:
                 self._kill_here(in_recovery_workers, kills.here_first, HERE_FIRST)
                 in_tasks = self.request.query.copyable and after_effects_of_tasks(kills.of_nodes)
                 shares = SHARES_WITH_TASKS if in_tasks else SHARES
-                self._cover(covering, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
+                self._cover(coverings, in_recovery_workers, shares, min(LATER_SHARE, shares[1]))
                 self._lose_power(losing, POWER_SHARE)
-                affording = Affording(state, self.request, covering, losing, kills, of_driver)
+                affording = Affording(state, self.request, [*coverings, losing], kills, [*of_driver, *of_turned])
                 if not self._is_over():
                     unjudgeable = self._kill(
-                        stack, affording, covering, kills, in_recovery_workers, workers, references, work
+                        stack, affording, coverings, kills, in_recovery_workers, workers, references, work
                     )
                     self._lose_power(losing, LAST_SHARE)
                 if self._is_over():
                     state.exhausted = ALL_VIOLATED
                 else:
-                    covering.leave()
-                    losing.leave()
+                    for one in (*coverings, losing):
+                        one.leave()
                     self._leave_unpassed(profile)
                 self._tell_of_loss(in_recovery_workers)
         finally:
@@ -490,7 +495,7 @@ class _Campaign:
         self,
         stack: ExitStack,
         affording: Affording,
-        covering: Covering,
+        coverings: Sequence[Covering],
         kills: Kills,
         in_recovery_workers: Proving,
         workers: Sequence[RecoveryWorker],
@@ -524,13 +529,13 @@ class _Campaign:
         until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
         self._kill_here(in_recovery_workers, kills.in_recovery_workers, share)
         # What is left leaves claims open; then the sample; then that for which others stand.
-        self._cover(covering, in_recovery_workers, (share, share), 0.0)
+        self._cover(coverings, in_recovery_workers, (share, share), 0.0)
         with state.timed("kills"):
             drawn_apart = by_where_it_dies(self.request.query, sample)
             for prover, drawn in zip((in_recovery_workers, proving), drawn_apart, strict=True):
                 if drawn and not self._is_over():
                     prover.sample(drawn, until)
-        self._cover(covering, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
+        self._cover(coverings, in_recovery_workers, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
         return ""
 
     def _leave_unpassed(self, profile: Profile) -> None:
@@ -607,6 +612,49 @@ class _Campaign:
                 self.state.not_covered.append(BEFORE_A_KILL)
             self.state.not_covered += [WITH_ITS_TASKS, ONE_AFTER_ANOTHER, NEVER_RECOVERING]
 
+    def _plan_other_order(
+        self,
+        profile: Profile,
+        workers: Sequence[RecoveryWorker],
+        attempts: Sequence[Attempt],
+        references: Sequence[Stamped],
+        of_driver: Sequence[Planned],
+    ) -> tuple[list[Covering], list[Planned]]:
+        """Of crashes of the driver where the tasks of a stage come in the other order, what recovers from their states,
+        and their lines of the plan; nothing where that leaves nothing else, or cannot be tried."""
+        state, query = self.state, self.request.query
+        if not (of_driver and query.copyable and has_order(attempts[0])):
+            note_tasks(state, attempts[0], False)
+            return [], []
+        with state.timed("reference runs"):
+            others, why_not = run_in_other_order(state, query, workers, attempts)
+        state.watched += others
+        note_tasks(state, attempts[0], not why_not and all(map(all, map(come_last_first, others))))
+        if why_not:
+            begun = next(one for one in profile.passed if one.address.actor == TASK)
+            state.not_reached.append(
+                NotReached(Planned(in_other_order(crash_at(profile, begun, Victim.DRIVER))), why_not)
+            )
+            return [], []
+        turned = profile_of(others[0])
+        first, twin, other = (
+            AttemptAt(attempt, worker.folders.sink.parent)
+            for attempt, worker in (
+                (attempts[0], workers[0]),
+                (attempts[1], workers[min(1, len(workers) - 1)]),
+                (others[0], workers[0]),
+            )
+        )
+        known = points_of_the_driver(profile, every_batch=True)
+        points = points_of_other_order(turned, other, first, known, twin, workers[0].names)
+        lines = self._add([Planned(in_other_order(crash_at(turned, one, Victim.DRIVER))) for one in points])
+        # Where another recovery worker has taken a stage's tasks otherwise, it has other states by the same names.
+        alike = [one for one in others if come_last_first(one) == come_last_first(others[0])]
+        with_these = workers if len(alike) == len(others) else workers[:1]
+        covering = Covering(state, self.request, with_these, others[: len(with_these)], references)
+        covering.plan_states(points, lines)
+        return [covering], lines
+
     def _plan_losses(
         self,
         profile: Profile,
@@ -639,10 +687,20 @@ class _Campaign:
                 in_recovery_workers.tell(claim, losses)
 
     def _cover(
-        self, covering: Covering, in_recovery_workers: Proving, shares: tuple[float, float], later: float
+        self, coverings: Sequence[Covering], in_recovery_workers: Proving, shares: tuple[float, float], later: float
     ) -> None:
         """Recover from crash states, until these shares of the time are spent, `later` of those for which others
         stand; whatever they show is tried for real at once."""
+        first, *others = coverings
+        if others:
+            # What is tried in the other order alone is little, and is not to wait for all that is tried in the first.
+            self._cover_one(first, in_recovery_workers, (shares[0] / 2, shares[1] / 2), 0.0)
+        for covering in (*others, first):
+            self._cover_one(covering, in_recovery_workers, shares, later)
+
+    def _cover_one(
+        self, covering: Covering, in_recovery_workers: Proving, shares: tuple[float, float], later: float
+    ) -> None:
         while covering.remains and not self._is_over():
             with self.state.timed("crash states"):
                 suspicious = covering.cover(*shares, later)

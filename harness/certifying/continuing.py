@@ -130,7 +130,7 @@ class Earlier:
 def _place(line: Planned) -> object:
     crash = line.crash
     at = crash.point, crash.side, crash.key, crash.actor, crash.victim, crash.batch, crash.recovering
-    return at, crash.lost, line.split_brain
+    return at, crash.lost, crash.last_first, line.split_brain
 
 
 def read_earlier(folder: Path) -> Earlier:

@@ -125,21 +125,8 @@ class Covering:
         """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
         crashes during one of the recoveries."""
         self._profile = profile
-        waiting = []
-        times = Counter(line.crash for line in planned)
         points = points_of_the_driver(profile, every_batch=True)
-        for passed, line in zip(points, planned, strict=True):
-            if self._state.has_recovered(self._how, (line.crash,), times[line.crash]):
-                continue
-            if passed.state is None:
-                self._state.not_reached.append(NotReached(line, passed.why_not))
-            else:
-                waiting.append(Waiting(line.crash, passed))
-        alike = Alike(planned)
-        groups = by_worth(self._states[0].groups(waiting), SINK, self._request.seed)[::-1]
-        later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
-        self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
-        self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
+        self.plan_states(points, planned)
         worst = worst_to_recover_from(profile)
         self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
         last = almost_done(points, steady_batch(profile)) if recovering else None
@@ -156,6 +143,23 @@ class Covering:
         (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
         if not self._has_recovered_again(line.crash):
             self._recovery = crashed_in_profile(self._states[0].attempt, worst, line.crash)
+
+    def plan_states(self, points: Sequence[Passed], planned: Sequence[Planned]) -> None:
+        """To be recovered from: what the first attempt has left at these points, as the plan has each."""
+        waiting = []
+        times = Counter(line.crash for line in planned)
+        for passed, line in zip(points, planned, strict=True):
+            if self._state.has_recovered(self._how, (line.crash,), times[line.crash]):
+                continue
+            if passed.state is None:
+                self._state.not_reached.append(NotReached(line, passed.why_not))
+            else:
+                waiting.append(Waiting(line.crash, passed))
+        alike = Alike(planned)
+        groups = by_worth(self._states[0].groups(waiting), SINK, self._request.seed)[::-1]
+        later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
+        self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
+        self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
 
     def _has_recovered_again(self, first: Crash) -> bool:
         """Whether an earlier part of the campaign has tried all crashes during a recovery after this one. Which of them

@@ -69,9 +69,10 @@ def streams(plan: Sequence[Planned], most: int, first: Sequence[Planned] = ()) -
         yield tuple(sorted(chosen, key=lambda planned: planned.crash.batch))
 
 
-def _begins_anew(planned: Planned) -> tuple[bool, bool]:
-    """By whom the query is begun again: not at all, by another driver, or by another beside the first."""
-    return planned.crash.victim is Victim.DRIVER, planned.split_brain
+def _begins_anew(planned: Planned) -> tuple[bool, bool, bool]:
+    """By whom the query is begun again: not at all, by another driver, or by another beside the first; and in which
+    order tasks come by then."""
+    return planned.crash.victim is Victim.DRIVER, planned.split_brain, planned.crash.last_first
 
 
 def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[CrashPlace, Crash]) -> list[Planned]:

@@ -23,7 +23,7 @@ from ..judging.shapes import has_own_source
 from .alike import RULE, Alike
 from .conclusion import AT_THE_END, Covered, Planned, Uncut, tried_said
 from .errors_left import errors_said
-from .plan import How, Victim
+from .plan import IN_THE_OTHER_ORDER, How, Victim
 
 if TYPE_CHECKING:
     from ..judging.statistics import Bound, KillSample
@@ -411,10 +411,18 @@ def row_of_map(planned: Planned) -> _Row:
     """The row of the table of crash points: how rows are ordered, where something dies, and what."""
     crash = planned.crash
     power = crash.lost is not None
-    order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain, power)
+    order = (
+        _POINTS[crash.point],
+        crash.side is Side.AFTER,
+        crash.recovering,
+        planned.split_brain,
+        power,
+        crash.last_first,
+    )
     within = "" if crash.line is None else f" of `{crash.line.function}`"
     where = f"{crash.side} `{crash.point}`{within}"
-    return order, where + ", recovering" * crash.recovering, _dies(planned)
+    where += ", recovering" * crash.recovering + f", {IN_THE_OTHER_ORDER}" * crash.last_first
+    return order, where, _dies(planned)
 
 
 def _coarse_row(planned: Planned) -> _Row:

@@ -19,6 +19,10 @@ from ..recording.history import Lost
 
 CRASH_STATES: Final = "crash states in a warm session"
 POWER_LOSSES: Final = "crash states in a warm session, without what was not synced"
+IN_THE_OTHER_ORDER: Final = "tasks in the other order"
+"""How a crash is told of that strikes where those of a stage come so; and what the record of its run says of them."""
+ORDER: Final = "order"
+"""Where the record says that."""
 KILLS_IN_A_RECOVERY_WORKER: Final = "real kills of a session with one task slot"
 """How a run came about that was no run of a cluster, as its record says."""
 
@@ -74,6 +78,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an effect of the user's code, between which of its lines it came about."""
     lost: Lost | None = None
     """Where the power fails: everything dies, and this is gone."""
+    last_first: bool = False
+    """Whether the tasks of each stage come in the other order until it strikes, that of the last partition first."""
 
     @property
     def terms(self) -> str:
@@ -115,6 +121,10 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.operation[0] == HALF_WRITE
 
     def __str__(self) -> str:
+        return f"{self._said}, {IN_THE_OTHER_ORDER}" if self.last_first else self._said
+
+    @property
+    def _said(self) -> str:
         if self.line is not None:
             within = ", in a task" if self.actor == TASK else ""
             again = ", recovering" if self.recovering else ""

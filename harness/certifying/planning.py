@@ -405,6 +405,11 @@ def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool 
     )
 
 
+def in_other_order(crash: Crash) -> Crash:
+    """The same, where the tasks of each stage come in the other order until then."""
+    return msgspec.structs.replace(crash, last_first=True)
+
+
 def steady_batch(profile: Profile) -> int:
     """A batch like most, or the next best: one that others come after, since who has nothing more to do does not read
     what a crash has left."""

@@ -341,8 +341,8 @@ def kills_a_run(claims: Sequence[Guarantee]) -> int:
 
 
 def _one_a_point(trials: Sequence[CrashTrial]) -> Iterator[tuple[Planned, ...]]:
-    """Of the schedules that violate, one for each kind of point at which the last crash strikes, the shortest first;
-    and of those that a recovery stands for, one at a line of the user's code, which says most."""
+    """Of the schedules that violate, one for each kind of point where the last crash strikes, in each order of tasks,
+    the shortest first; and of those that a recovery stands for, one at a line of the user's code, which says most."""
     seen = set()
 
     def order(trial: CrashTrial) -> tuple[int, int, bool]:
@@ -351,6 +351,6 @@ def _one_a_point(trials: Sequence[CrashTrial]) -> Iterator[tuple[Planned, ...]]:
 
     for trial in sorted(trials, key=order):
         crash = trial.crashes[-1]
-        if (at := (crash.point, crash.side, crash.name)) not in seen:
+        if (at := (crash.point, crash.side, crash.name, crash.last_first)) not in seen:
             seen.add(at)
             yield tuple(map(Planned, trial.crashes))

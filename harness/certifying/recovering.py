@@ -50,7 +50,7 @@ from ..recording.records import (
 from ..running.run import describe
 from .attempts import Attempt, Passed
 from .crash_states import CrashState
-from .plan import CRASH_STATES, KILLS_IN_A_RECOVERY_WORKER, POWER_LOSSES, Crash, How
+from .plan import CRASH_STATES, IN_THE_OTHER_ORDER, KILLS_IN_A_RECOVERY_WORKER, ORDER, POWER_LOSSES, Crash, How
 from .recovery_worker import RecoveryWorker
 
 PROOF = "files and folders put back as they were at the point"
@@ -156,7 +156,10 @@ def write_run(
     strikes = [_put_back(worker, number, passed) for number, passed in enumerate(struck)]
     attempts = tuple(enumerate((*attempt.before, attempt), start=crashed.next_incarnation))
     records = (*before, *crashed.records)
-    write_recovery_worker_run(folder, named, worker, faults, strikes, records, attempts, seed, how, began=crashed.began)
+    last_first = any(crash.last_first for crash in crashed.crashes)
+    write_recovery_worker_run(
+        folder, named, worker, faults, strikes, records, attempts, seed, how, began=crashed.began, last_first=last_first
+    )
 
 
 def _put_back(worker: RecoveryWorker, number: int, passed: Passed) -> RecoveryWorkerCrash:
@@ -182,12 +185,15 @@ def write_recovery_worker_run(
     how: str = KILLS_IN_A_RECOVERY_WORKER,
     *,
     began: Sequence[tuple[int, int]] = (),
+    last_first: bool = False,
 ) -> None:
     """Write down a run whose attempts were made in a recovery worker. `before` is all that is known from before
     `attempts`, each of which has its number; `began` says when those attempts began that are in it, but for the
-    first."""
+    first. `last_first`: up to what struck, tasks have come in the other order."""
     scenario = replace(named.scenario, faults=faults)
-    description = describe(replace(named, scenario=scenario), _RecoveryWorkers(worker, how), seed, folder.name)
+    description = describe(
+        replace(named, scenario=scenario), _RecoveryWorkers(worker, how, last_first), seed, folder.name
+    )
     with RunFolder(folder, description) as recorder:
         for stamped in (*before, *(stamped for _, one in attempts for stamped in one.records)):
             recorder.note(stamped.at, stamped.record)
@@ -241,11 +247,12 @@ def _judged(stamped: Stamped) -> Stamped:
 class _RecoveryWorkers:
     """What the record of a run says of the recovery worker that it was run in."""
 
-    def __init__(self, worker: RecoveryWorker, how: str) -> None:
+    def __init__(self, worker: RecoveryWorker, how: str, last_first: bool) -> None:
         self._worker = worker
         self._how = how
+        self._order = {ORDER: IN_THE_OTHER_ORDER} if last_first else {}
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         ran = self._worker.ran
         what = {} if ran is None else {"spark": ran.version, "python": ran.python}
-        return {"cluster": "embedded", "how": self._how, "settings": self._worker.settings, **what}
+        return {"cluster": "embedded", "how": self._how, "settings": self._worker.settings, **what, **self._order}

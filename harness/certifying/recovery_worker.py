@@ -31,7 +31,15 @@ from psutil import virtual_memory
 
 from ..contracts.query import Query, RunFolders, label_of
 from ..core.addresses import DRIVER, TASK, TASK_POINTS, Address, Point, Side
-from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
+from ..core.errors import (
+    DeadlinePassed,
+    InvalidOperator,
+    MissingTool,
+    OwnFailure,
+    ProcessDied,
+    StorageFailed,
+    StreamproofError,
+)
 from ..core.events import Event
 from ..core.signs import Signs
 from ..core.waiting import wait_until
@@ -97,6 +105,8 @@ _SETTINGS = {
     "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
     "spark.sql.streaming.asyncLogPurge.enabled": "false",
     "spark.python.daemon.module": DAEMON_MODULE,
+    # Else a task that has rows to read comes before one that has none, whatever order they are to come in.
+    "spark.shuffle.reduceLocality.enabled": "false",
 }
 
 _from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | KeptInTheJvm | SparkRuns)
@@ -346,14 +356,16 @@ class RecoveryWorker:
         watched: bool,
         kind: RunKind = RunKind.STREAM,
         struck: StrikesAt = NOWHERE,
+        last_first: bool = False,
     ) -> Attempt:
-        """Live from what is in the folders to the end of the input, or do what another kind of run does.
+        """Live from what is in the folders to the end of the input, or do what another kind of run does. `last_first`:
+        the tasks of each stage come in the other order, which takes the rules for points inside Spark.
 
         What the query does wrong is in the attempt that comes back. Raises StoreUnreachable where it came to no end
         and a store outside was away, OwnFailure, or what else went wrong with the recovery worker itself.
         """
         with self._living:
-            return self._live(actor, sink, incarnation, watched, kind, struck)
+            return self._live(actor, sink, incarnation, watched, kind, struck, last_first)
 
     def _check_wanted(self) -> None:
         if self._given_up:
@@ -367,12 +379,14 @@ class RecoveryWorker:
         watched: bool,
         kind: RunKind,
         struck: StrikesAt,
+        last_first: bool,
     ) -> Attempt:
         if not self._session.lives or self._session.name not in self._gateways:
             self._start_anew()
         attempt = self._begin(actor, incarnation, watched, struck)
         self._session.has_lived = True
         before = self._begin_files(watched, incarnation, struck.refuses is not None)
+        self._order_tasks(last_first)
         process = self._start_attempt(actor, sink, incarnation, kind)
 
         signs = Signs(lambda: (len(attempt.passed), len(attempt.records), last_planned_batch(self._checkpoint)))
@@ -417,6 +431,21 @@ class RecoveryWorker:
         if attempt.failure is not None:
             self.relay.require_stores()
         return attempt
+
+    def _order_tasks(self, last_first: bool) -> None:
+        """Raises StorageFailed."""
+        try:
+            if last_first:
+                self._last_first.touch()
+            else:
+                self._last_first.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._last_first}: {error.strerror or error}") from error
+
+    @property
+    def _last_first(self) -> Path:
+        """While there is such a file, Spark runs the tasks of a stage in the other order."""
+        return self._processes.scratch / f"{self.name}.last-first"
 
     def _begin_files(self, watched: bool, incarnation: int, asks_before: bool) -> int:
         """Returns how many operations were refused before. Raises OwnFailure where none can be."""
@@ -558,7 +587,16 @@ class RecoveryWorker:
         if self._watches_inside:
             own = [own_hook(name, method) for name, method in self._query.hooks.items()]
             inside = [str(folder.resolve()) for folder in self.folders.stored]
-            rules = script(self._spark, self._points_place, self._server.token, self.name, 1, own=own, inside=inside)
+            rules = script(
+                self._spark,
+                self._points_place,
+                self._server.token,
+                self.name,
+                1,
+                own=own,
+                inside=inside,
+                last_first=self._last_first.resolve(),
+            )
             path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
             found |= with_options(given, agent_settings(find_agent(), path.resolve()))
         return found

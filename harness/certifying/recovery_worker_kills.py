@@ -16,7 +16,7 @@ from typing import Final
 
 from ..contracts.query import Query
 from ..core.addresses import DRIVER, Address, Point
-from ..core.errors import InvalidOperator
+from ..core.errors import InvalidOperator, OwnFailure
 from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
@@ -38,6 +38,7 @@ from .profile import Profile
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
 from .recovery_worker import RecoveryWorker
 from .request import CampaignRequest
+from .task_order import come_last_first
 
 IN_RECOVERY_WORKERS: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
@@ -48,8 +49,15 @@ _LIVES: Final = frozenset({Victim.DISK, *LOST_MESSAGES})
 
 
 def is_of_recovery_workers(planned: Planned) -> bool:
-    """Whether only a recovery worker can carry it out; so it is where the power fails."""
-    return planned.crash.point in IN_RECOVERY_WORKERS or planned.crash.lost is not None
+    """Whether only a recovery worker can carry it out; so it is where the power fails, and where tasks come in another
+    order."""
+    crash = planned.crash
+    return crash.point in IN_RECOVERY_WORKERS or crash.lost is not None or crash.last_first
+
+
+def needs_journal(planned: Planned) -> bool:
+    """Whether it strikes at an operation on files, or goes by what they were."""
+    return planned.crash.point is Point.FILE or planned.crash.lost is not None
 
 
 def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
@@ -57,7 +65,7 @@ def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
     dies on a cluster, on which tasks outlive it and go on sending; and so do the tasks where a message is lost, since
     one that fails is tried again there."""
     crash = planned.crash
-    if crash.victim is Victim.DISK:
+    if crash.victim is Victim.DISK or crash.last_first:
         return True
     if crash.victim not in (Victim.DRIVER, *LOST_MESSAGES) or planned.split_brain:
         return False
@@ -121,8 +129,17 @@ class RecoveryWorkerKiller:
             attempts, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
             numbered = list(enumerate(attempts, start=1))
+            last_first = any(one.crash.last_first for one in planned)
             write_recovery_worker_run(
-                folder, request.named, self._worker, faults, strikes, before, numbered, request.seed
+                folder,
+                request.named,
+                self._worker,
+                faults,
+                strikes,
+                before,
+                numbered,
+                request.seed,
+                last_first=last_first,
             )
 
     def _begin(self) -> None:
@@ -168,7 +185,11 @@ class RecoveryWorkerKiller:
             refuses=_at([crash for crash in passing if crash.victim is Victim.DISK]),
             loses=_at([crash for crash in passing if crash.victim in LOST_MESSAGES]),
         )
-        return worker.live(DRIVER, SINK, number, watched=True, struck=struck)
+        last_first = any(crash.last_first for crash in (*passing, *deadly))
+        attempt = worker.live(DRIVER, SINK, number, watched=True, struck=struck, last_first=last_first)
+        if last_first and (found := come_last_first(attempt)) and not any(found):
+            raise OwnFailure(f"{worker.name}: the tasks of no stage have come in the other order, though they were to")
+        return attempt
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []
@@ -184,16 +205,19 @@ def call_as_in(worker: RecoveryWorker, planned: Sequence[Planned]) -> None:
     worker.call_by(worker.names.with_those_in(map(deed_of, of_files)))
 
 
-def points_passed(worker: RecoveryWorker, request: CampaignRequest) -> Sequence[Passed]:
-    """By a run of the query without failures. Raises InvalidOperator where it fails all the same."""
+def points_passed(worker: RecoveryWorker, request: CampaignRequest, last_first: bool) -> Sequence[Passed]:
+    """By a run of the query without failures, whose tasks may come in the other order. Raises InvalidOperator where it
+    fails all the same."""
     with worker.fed(request.query, request.query.batches(request.workload)):
-        return _without_failures(worker, DRIVER, SINK, watched=True).passed
+        return _without_failures(worker, DRIVER, SINK, watched=True, last_first=last_first).passed
 
 
-def _without_failures(worker: RecoveryWorker, actor: str, sink: str, *, watched: bool) -> Attempt:
+def _without_failures(
+    worker: RecoveryWorker, actor: str, sink: str, *, watched: bool, last_first: bool = False
+) -> Attempt:
     """From the beginning to the end. Raises InvalidOperator where the query fails by itself."""
     worker.store.clear()
-    attempt = worker.live(actor, sink, 1, watched=watched)
+    attempt = worker.live(actor, sink, 1, watched=watched, last_first=last_first)
     if attempt.failure is not None:
         raise InvalidOperator(f"without any fault: {attempt.failure}")
     return attempt

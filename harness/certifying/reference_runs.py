@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,8 @@ from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import supported
 from ..install.machine import Spark
 from ..install.spark_choice import chosen_spark, chosen_version
-from ..judging.references import BATCH_JOB, REFERENCES
+from ..judging.references import BATCH_JOB, REFERENCES, collate_references
+from ..recording.history import History
 from ..recording.records import Kept
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
@@ -24,8 +26,10 @@ from ..worlds.spark.queries.driver_plan import RunKind
 from .attempts import Attempt
 from .campaign_state import CampaignState
 from .file_points import called_alike, varying_in
+from .plan import IN_THE_OTHER_ORDER
 from .recovery_worker import RecoveryWorker
 from .seen_outside import shared_of
+from .task_order import come_last_first
 from .threads import results_of
 
 SHARED: Final = (
@@ -41,6 +45,18 @@ NOT_APART: Final = (
 NOTHING_OF_THE_RUN: Final = (
     "query {query!r}: its read gives the same {rows} for a run that has done nothing yet, so that nothing that is lost "
     "could show in them. Let it read what the run itself has left, in the folders that it is given (folders.sink)"
+)
+FAILS_IN_OTHER_ORDER: Final = (
+    "without any failure, the query fails where the tasks of a stage come in the other order, that of the last "
+    "partition first, and Spark promises no order: {why}"
+)
+ELSE_IN_OTHER_ORDER: Final = (
+    "without any failure, the query gives something else where the tasks of a stage come in the other order, that of "
+    "the last partition first, and Spark promises no order: {why}"
+)
+NOT_TURNED: Final = (
+    "the tasks of a stage do not come in the other order by the rule for that on Spark {version}, so that nothing was "
+    "tried in it"
 )
 STORES: Final = "stores"
 """The actor of an attempt that looks into them, and at a run that has done nothing."""
@@ -89,14 +105,7 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
         # The states that are recovered from are those of the first.
         attempts = [live(workers[0], actor) for actor in REFERENCES]
     else:
-        with ThreadPoolExecutor(len(workers)) as pool:
-            try:
-                attempts = results_of([pool.submit(live, *one) for one in zip(workers, REFERENCES, strict=True)])
-            except BaseException:
-                # Whoever interrupts this waits for none of them.
-                for worker in workers:
-                    worker.give_up()
-                raise
+        attempts = at_once([partial(live, *one) for one in zip(workers, REFERENCES, strict=True)], workers)
     names = varying_in(*(attempt.passed for attempt in attempts))
     for attempt in attempts:
         attempt.passed = called_alike(attempt.passed, names)
@@ -107,6 +116,48 @@ def run_references(state: CampaignState, query: Query, workers: Sequence[Recover
     if query.read is not None:
         require_apart(query, workers[0], attempts[-1 if len(workers) == 1 else 0])
     return attempts
+
+
+def at_once(lives: Sequence[Callable[[], Attempt]], workers: Sequence[RecoveryWorker]) -> list[Attempt]:
+    """An attempt of each recovery worker. Raises what one of them does."""
+    with ThreadPoolExecutor(len(workers)) as pool:
+        try:
+            return results_of([pool.submit(live) for live in lives])
+        except BaseException:
+            # Whoever interrupts this waits for none of them.
+            for worker in workers:
+                worker.give_up()
+            raise
+
+
+def run_in_other_order(
+    state: CampaignState, query: Query, workers: Sequence[RecoveryWorker], references: Sequence[Attempt]
+) -> tuple[list[Attempt], str]:
+    """One attempt in each recovery worker in which the tasks of each stage come in the other order; and why what these
+    leave could not be judged by the runs without failures, where it could not. Raises what goes wrong with a recovery
+    worker."""
+    state.begin(IN_THE_OTHER_ORDER, len(workers))
+
+    def live(worker: RecoveryWorker) -> Attempt:
+        worker.store.clear()
+        attempt = worker.live(REFERENCES[1], REFERENCES[1], 1, watched=True, last_first=True)
+        if attempt.ended_by_others:
+            assert attempt.failure is not None
+            raise attempt.failure
+        state.advance()
+        return attempt
+
+    attempts = at_once([partial(live, worker) for worker in workers], workers)
+    return attempts, next((why for attempt in attempts if (why := _why_not(query, references[0], attempt))), "")
+
+
+def _why_not(query: Query, first: Attempt, other: Attempt) -> str:
+    if other.failure is not None:
+        return FAILS_IN_OTHER_ORDER.format(why=without_faults(query, other.failure))
+    if not any(come_last_first(other)):
+        return NOT_TURNED.format(version=supported(chosen_version(query.spark)).number)
+    differs = collate_references(History([*first.records, *other.records], ()), query.shape).unjudgeable
+    return ELSE_IN_OTHER_ORDER.format(why=differs) if differs else ""
 
 
 def require_apart(query: Query, worker: RecoveryWorker, before: Attempt) -> None:

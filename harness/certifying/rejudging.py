@@ -28,7 +28,7 @@ from ..running.judgement import collate_query, not_come
 from .certificate import WITHOUT_FAILURES, Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .errors_left import differing_errors, errors_in, without_meaning
-from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
+from .plan import CRASH_STATES, IN_THE_OTHER_ORDER, ORDER, POWER_LOSSES, Crash, CrashTrial, How, Victim
 from .so_far import refuse_without_end
 
 RESIZED: Final = frozenset({"batch_events"})
@@ -94,6 +94,7 @@ def judge_read(
     collation = run.collation
     if not collation.unproven:
         unproven = not_come(run.description.schedule, run.history) or not_struck(crashes, run.history)
+        unproven = unproven or _not_in_order(crashes, run.description)
         collation = replace(collation, unproven=unproven)
     terms = next((crash.terms for crash in crashes if crash.terms), "")
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
@@ -120,6 +121,13 @@ def not_struck(crashes: Sequence[Crash], history: History) -> str:
         if crash.lost is not None and not any(entry.lost == crash.lost for entry in history.struck()):
             return f"the timeline does not show that {crash}, on these terms: {crash.lost.terms}"
     return ""
+
+
+def _not_in_order(crashes: Sequence[Crash], description: Description) -> str:
+    """Which crash strikes where tasks come in another order than the record says; empty where all are right."""
+    last_first = description.cluster.get(ORDER) == IN_THE_OTHER_ORDER
+    other = next((crash for crash in crashes if crash.last_first is not last_first), None)
+    return "" if other is None else f"the record does not show the order of tasks in which {other}"
 
 
 def _is_at(crash: Crash, text: str) -> bool:

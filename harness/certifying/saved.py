@@ -31,6 +31,7 @@ from .recovery_worker_kills import (
     call_as_in,
     is_of_recovery_workers,
     is_replayed_here,
+    needs_journal,
     points_passed,
     recovery_worker_of_its_own,
 )
@@ -150,7 +151,7 @@ def _kill_in_recovery_worker(
             request.query, request.workload, Path(work), new_run_id(request.query.name)
         ) as worker,
     ):
-        if worker.no_journal and any(map(is_of_recovery_workers, saved.planned)):
+        if worker.no_journal and any(map(needs_journal, saved.planned)):
             raise MissingTool(worker.no_journal)
         if saved.planned[0].crash.lost is not None:
             lose_again(folder, request, saved.planned[0].crash, worker)
@@ -158,7 +159,8 @@ def _kill_in_recovery_worker(
         planned = saved.planned
         if request.query.describe().get("code") != saved.subject.get("code"):
             call_as_in(worker, planned)
-            planned = relocated(planned, points_passed(worker, request))
+            last_first = any(one.crash.last_first for one in planned)
+            planned = relocated(planned, points_passed(worker, request, last_first))
         # Nothing says here whether the query keeps in its JVM what a crash forgets.
         RecoveryWorkerKiller(worker, anew=True)(folder, request, planned, ())
         return planned

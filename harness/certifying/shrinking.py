@@ -98,5 +98,7 @@ def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Pla
     there = keys.get(crash_place(crash, batch))
     if there is None:
         return None
-    found = msgspec.structs.replace(there, victim=crash.victim, batch=batch, recovering=crash.recovering)
+    found = msgspec.structs.replace(
+        there, victim=crash.victim, batch=batch, recovering=crash.recovering, last_first=crash.last_first
+    )
     return Planned(found, planned.split_brain)

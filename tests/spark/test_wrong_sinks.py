@@ -13,7 +13,7 @@ from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.campaign_state import FIRST_CONFIRMED
 from streamproof.harness.certifying.certificate import PAGE, QueryCounterexample
 from streamproof.harness.certifying.page import story
-from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.plan import IN_THE_OTHER_ORDER, How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.contracts.query import Query
@@ -88,6 +88,16 @@ def test_a_sink_is_refuted_soon_and_by_the_line_at_which_it_died(
     assert function in (found.folder / PAGE).read_text().replace("\\", "")
 
 
+def test_a_sink_is_refuted_by_the_order_of_tasks_in_which_its_last_one_comes_first(tmp_path: Path) -> None:
+    found = certified(wrong_sinks.last_part_says, tmp_path, DRIVER_ONLY, budget=Budget(minutes=LOADED * 5))
+    assert found.certificate.verdicts[0].status is Status.VIOLATED, found.certificate.verdicts
+    shown = found.certificate.counterexample
+    assert shown is not None
+    assert (shown.how, shown.anomaly) == (How.KILL, str(Anomaly.LOST_INPUT))
+    assert [crash.last_first for crash in shown.crashes] == [True]
+    assert IN_THE_OTHER_ORDER in told(shown)
+
+
 def told(shown: QueryCounterexample) -> str:
     return "\n".join(story(shown))
 
@@ -100,6 +110,7 @@ TWINS = [
     wrong_sinks.swaps_last,
     wrong_sinks.with_its_commit,
     wrong_sinks.adds_once,
+    wrong_sinks.driver_says,
 ]
 
 

@@ -38,7 +38,9 @@ def check_rules(
     """
     env = os.environ if environment is None else environment
     java, spark = find_java(env), spark or find_spark()
-    text = script(version, ("127.0.0.1", 1), "token", "node", 1, own=own, inside=("/nowhere",))
+    text = script(
+        version, ("127.0.0.1", 1), "token", "node", 1, own=own, inside=("/nowhere",), last_first=Path("/nowhere")
+    )
     good = _mark(env, spark, text)
     if good.exists():
         return

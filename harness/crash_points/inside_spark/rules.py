@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from importlib import resources
+from pathlib import Path
 
 from ...core.addresses import Point, Side
 from ...core.errors import InvalidScenario
@@ -28,11 +29,13 @@ def script(
     points: Collection[Point] | None = None,
     own: Sequence[Hook] = (),
     inside: Sequence[str] | None = None,
+    last_first: Path | None = None,
 ) -> str:
     """The rules for `points`, or for all that are known, and for `own` hooks. Where there are folders that files are
     to be `inside` of, what is written, made or taken away elsewhere is said in passing, and which databases are
-    connected to. What a Python data source does beside its tasks is followed as its tasks are. It holds the token: keep
-    it private.
+    connected to. While there is a file `last_first`, of which the path is absolute, the tasks of each stage that begins
+    are run in the other order, that of the last partition first. What a Python data source does beside its tasks is
+    followed as its tasks are. It holds the token: keep it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -53,6 +56,9 @@ def script(
     if inside is not None:
         rules.extend(_elsewhere(name, *done, inside) for name, done in _DONE_TO_FILES.items())
         rules += [_connected(inside), _TRANSFORMED]
+    if last_first is not None:
+        # What is no ASCII is in a URI's own signs: a rule with others is dropped by Byteman.
+        rules.append(_LAST_FIRST.format(file=json.dumps(last_first.as_uri())))
     return "\n".join(rules)
 
 
@@ -155,6 +161,21 @@ BIND
 IF announcer != null
 DO
   announcer.accept("elsewhere process " + words[0])
+ENDRULE
+"""
+# When a stage begins, its tasks are put on lists that are taken from their ends, without a look at racks; one that is
+# tried again is put there with one.
+_LAST_FIRST = """\
+RULE tasks in the other order
+CLASS org.apache.spark.scheduler.TaskSetManager
+METHOD addPendingTask(int, boolean, boolean)
+AT ENTRY
+BIND
+  wanted:java.io.File = new java.io.File(java.net.URI.create({file}));
+  due:boolean = !$2 && wanted.exists()
+IF due
+DO
+  $1 = $0.numTasks() - $1 - 1
 ENDRULE
 """
 _PATH = "org.apache.hadoop.fs.Path"

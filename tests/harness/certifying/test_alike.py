@@ -11,6 +11,7 @@ from certified import CLAIMS, crash_at, trial
 from streamproof.harness.certifying.alike import Alike
 from streamproof.harness.certifying.conclusion import ClaimVerdict, NotReached, Planned, conclude
 from streamproof.harness.certifying.plan import Crash, How, Victim
+from streamproof.harness.certifying.planning import in_other_order
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.promises import Extent
 from streamproof.harness.core.verdicts import Status
@@ -247,3 +248,19 @@ def test_what_comes_later_is_what_two_batches_before_it_stand_for() -> None:
     plan = [*files(1), *files(2), *files(3), *files(4)]
     alike = Alike(plan)
     assert [one for one in plan if alike.comes_later(one)] == plan[6:]
+
+
+def test_nothing_of_one_order_of_tasks_stands_for_what_is_of_the_other() -> None:
+    plan = [line for number in (1, 2, 3) for line in files(number)]
+    turned = [Planned(in_other_order(one.crash)) for one in plan]
+    whole = [*plan, *turned]
+    found = verdict(whole, plan)
+    assert found.status is Status.UNKNOWN
+    assert "9 of 18 planned crashes were not tried" in found.reasons[0]
+    assert verdict(whole, [*plan, *turned[:6]]).status is Status.HOLDS
+
+
+def test_batches_are_not_alike_in_the_other_order_that_are_not_in_the_first() -> None:
+    plan = [*files(1), *files(2), *batch(3, "write sink/3#1", "write sink/log#1", "rename sink/3#1")]
+    turned = [Planned(in_other_order(one.crash)) for number in (1, 2, 3) for one in files(number)]
+    assert verdict([*plan, *turned], [*plan, *turned[:6]]).status is Status.UNKNOWN

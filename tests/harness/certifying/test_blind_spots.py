@@ -22,6 +22,7 @@ from streamproof.harness.certifying.blind_spots import (
     IN_C,
     IN_THE_BACKGROUND,
     IN_TURN,
+    IN_TWO_ORDERS,
     ONE_TASK,
     note_background,
     note_code_in_c,
@@ -65,7 +66,7 @@ def test_in_how_many_tasks_of_a_stage_the_users_code_runs_is_said_and_that_they_
     tmp_path: Path, points: list[Passed], said: list[str]
 ) -> None:
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None, not_covered=["Something else."])
-    note_tasks(state, Attempt("reference-1", 1, points))
+    note_tasks(state, Attempt("reference-1", 1, points), in_both_orders=False)
     assert state.not_covered == [*said, "Something else."]
 
 
@@ -75,6 +76,14 @@ def test_what_spark_does_in_the_background_is_said_where_there_is_state(tmp_path
     assert state.not_covered == []
     note_background(state, Attempt("reference-1", 1, both_sides(Point.STATE_COMMIT, "1/0/0", TASK)))
     assert state.not_covered == [IN_THE_BACKGROUND]
+
+
+def test_what_is_left_to_say_of_the_order_of_tasks_where_two_are_tried(tmp_path: Path) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    points = [LINE, *tasks(0), LINE, *tasks(1)]
+    note_tasks(state, Attempt("reference-1", 1, points), in_both_orders=True)
+    assert state.not_covered == [IN_TWO_ORDERS]
+    assert "side by side" in IN_TWO_ORDERS
 
 
 ON_DRIVER = passed(Point.LINE, Side.BEFORE, "1/sinks.write:3#1", DRIVER)

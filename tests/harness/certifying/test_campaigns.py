@@ -31,14 +31,16 @@ from streamproof.harness.certifying import (
     covering,
     plan_limits,
     recovery_worker,
+    recovery_worker_kills,
     reference_runs,
 )
 from streamproof.harness.certifying.attempts import Attempt, Passed, StrikesAt
+from streamproof.harness.certifying.blind_spots import IN_TURN, IN_TWO_ORDERS
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
-from streamproof.harness.certifying.certificate import altered_files, read_certificate
-from streamproof.harness.certifying.conclusion import ClaimVerdict
+from streamproof.harness.certifying.certificate import PAGE, altered_files, read_certificate
+from streamproof.harness.certifying.conclusion import ClaimVerdict, Planned
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.plan import IN_THE_OTHER_ORDER, How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
@@ -91,7 +93,7 @@ from streamproof.harness.recording.records import BatchDone
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
-from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
+from toy_spark import Does, ToyCluster, ToyDeployment, ToySpark, install, toy
 
 WORKLOAD = words(events=30)
 DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
@@ -564,6 +566,41 @@ def test_what_violates_is_saved_and_violates_again_when_it_is_replayed(
     assert [verdict.status for verdict in again.verdicts] == [Status.VIOLATED, Status.HOLDS]
     mended = replay_saved(saved, toy(Does.BY_ID, name="appends"), WORKLOAD, cluster, Registry(), tmp_path / "mended")
     assert {verdict.status for verdict in mended.verdicts} == {Status.HOLDS}
+
+
+def test_what_the_last_task_of_a_stage_says_is_refuted_where_it_comes_first(
+    certify: Callable[..., Certified], cluster: ToyCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = toy(Does.LAST_TASK_SAYS)
+    certified = certify(query, [exactly_once()], DRIVER_ALONE, origin="my_queries:parts", budget=Budget(kills=0))
+    assert status(certified) is Status.VIOLATED, reasons(certified)
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.how, shown.anomaly, [crash.last_first for crash in shown.crashes]) == (How.KILL, "lost-input", [True])
+    assert IN_THE_OTHER_ORDER in (certified.folder / PAGE).read_text()
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+    saved = read_saved(certified.folder / "counterexample.json")
+    monkeypatch.setattr(recovery_worker_kills, "SparkProcesses", ToySpark)
+    monkeypatch.setattr(recovery_worker_kills, "fetch_agent", recovery_worker.find_agent)
+    again = replay_saved(saved, query, WORKLOAD, cluster, Registry(), tmp_path / "again")
+    assert again.verdicts[0].status is Status.VIOLATED
+    # As it would be saved of the first order.
+    plain = tuple(Planned(msgspec.structs.replace(one.crash, last_first=False)) for one in saved.planned)
+    saved = msgspec.structs.replace(saved, planned=plain)
+    first = replay_saved(saved, query, WORKLOAD, cluster, Registry(), tmp_path / "first")
+    assert first.verdicts[0].status is not Status.VIOLATED
+
+
+def test_its_twin_holds_in_both_orders_of_its_tasks(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.DRIVER_SAYS), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert IN_TWO_ORDERS in certified.certificate.not_covered
+    assert IN_TURN not in certified.certificate.not_covered
+
+
+def test_where_no_stage_has_several_tasks_nothing_is_tried_in_another_order(certify: Callable[..., Certified]) -> None:
+    certificate = certify(toy(Does.BY_ID)).certificate
+    assert not any(line.crash.last_first for line in certificate.plan)
 
 
 def test_a_query_without_a_name_is_replayed_in_a_test(certify: Callable[..., Certified]) -> None:

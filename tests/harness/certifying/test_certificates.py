@@ -37,6 +37,7 @@ from streamproof.harness.certifying.certificate import (
 )
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How, Victim
+from streamproof.harness.certifying.planning import in_other_order
 from streamproof.harness.certifying.rejudging import Rejudged, judge_certificate, judge_run
 from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.core.addresses import Point, Side
@@ -370,6 +371,17 @@ def test_the_number_of_a_stage_is_not_what_names_the_end_of_a_task(tmp_path: Pat
     write_run(tmp_path, struck)
     assert statuses(tmp_path, msgspec.structs.replace(struck, key="2/9/0"))[0] == [HOLDS, HOLDS]
     assert statuses(tmp_path, msgspec.structs.replace(struck, key="1/9/0", batch=1))[0] == [UNKNOWN, UNKNOWN]
+
+
+def test_the_record_must_show_the_order_of_tasks_in_which_a_crash_is_said_to_have_struck(tmp_path: Path) -> None:
+    turned = in_other_order(crash_at(2))
+    write_run(tmp_path / "plain", crash_at(2))
+    said = "the record does not show the order of tasks in which the driver dies before the driver adds batch 2"
+    found, why = statuses(tmp_path / "plain", turned)
+    assert (found, why.startswith(said)) == ([UNKNOWN, UNKNOWN], True)
+    write_run(tmp_path / "turned", turned)
+    assert statuses(tmp_path / "turned", turned) == ([HOLDS, HOLDS], "")
+    assert statuses(tmp_path / "turned", crash_at(2))[0] == [UNKNOWN, UNKNOWN]
 
 
 def test_references_that_disagree_leave_a_run_unknown_with_the_rows(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of, spread, streams
 from streamproof.harness.certifying.plan import Crash, Victim
+from streamproof.harness.certifying.planning import in_other_order
 from streamproof.harness.certifying.shrinking import CrashPlace, Reproduction, crash_place, moved, shrink_kills
 from streamproof.harness.core.addresses import DRIVER, TASK, Moment, Point, Side
 
@@ -185,6 +186,21 @@ def test_the_rest_of_a_write_is_refused_once_its_first_half_is_done() -> None:
     assert fault_of(Planned(crash)).trigger == Moment(Point.FILE, Side.BEFORE, "2/half-write sink/a#1", DRIVER)
     said = "the disk refuses the rest after the driver does half-write sink/a in batch 2; the driver lives"
     assert str(crash) == said
+
+
+def test_crashes_of_the_two_orders_of_tasks_share_no_run() -> None:
+    turned = [Planned(in_other_order(planned(batch).crash)) for batch in (0, 1)]
+    assert list(streams([planned(2), *turned, planned(3)], 6)) == [(planned(2), planned(3)), tuple(turned)]
+
+
+def test_a_crash_of_the_other_order_stays_one_in_another_batch() -> None:
+    turned = Planned(in_other_order(planned(3).crash))
+    assert moved(turned, 0, KEYS) == Planned(in_other_order(planned(0).crash))
+
+
+def test_a_crash_says_in_which_order_tasks_come() -> None:
+    crash = planned(3).crash
+    assert str(in_other_order(crash)) == f"{crash}, tasks in the other order"
 
 
 def test_refused_operations_are_each_in_a_run_of_its_own() -> None:

@@ -18,12 +18,14 @@ from streamproof.harness.certifying.attempts import NOWHERE, Attempt, Death, Los
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of
 from streamproof.harness.certifying.plan import Victim
+from streamproof.harness.certifying.planning import in_other_order
 from streamproof.harness.certifying.profile import profile_of
 from streamproof.harness.certifying.recovering import RecoveryWorkerCrash, write_recovery_worker_run
 from streamproof.harness.certifying.recovery_worker import RecoveryWorker
 from streamproof.harness.certifying.recovery_worker_kills import (
     RecoveryWorkerKiller,
     by_where_it_dies,
+    is_of_recovery_workers,
     keeps_in_the_jvm,
 )
 from streamproof.harness.certifying.request import CampaignRequest
@@ -53,6 +55,7 @@ class Worker:
         self.store = self
         self.names = VaryingNames()
         self.lived: list[tuple[str, int]] = []
+        self.orders: list[bool] = []
         self.spares = 0
         self._before = 0
 
@@ -70,8 +73,17 @@ class Worker:
     def renew(self) -> None:
         self._before = 0
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        struck: StrikesAt = NOWHERE,
+        last_first: bool = False,
+    ) -> Attempt:
         self.lived.append((actor, self._before))
+        self.orders.append(last_first)
         self._before += 1
         attempt = Attempt(actor, incarnation)
         if struck.fatal is not None:
@@ -89,7 +101,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
         return worker.live("driver", "sink", incarnation, False)
 
     monkeypatch.setattr(recovery_worker_kills, "live_on", live_on)
-    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *_: None)
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *_, **__: None)
     return made
 
 
@@ -111,6 +123,21 @@ def test_where_none_does_a_run_goes_on_where_the_one_before_has_ended(worker: Wo
     again = [*((actor, place) for place, actor in enumerate(REFERENCES, 1)), ("driver", 3), ("driver", 0)]
     assert kill_twice(worker, [], anew=False) == [*lived, *again]
     assert worker.spares == 2
+
+
+def test_up_to_a_crash_of_the_other_order_tasks_come_in_that_and_after_it_as_ever(worker: Worker) -> None:
+    turned = Planned(in_other_order(CRASH.crash))
+    RecoveryWorkerKiller(cast("RecoveryWorker", worker))(Path("run"), REQUEST, [turned], [])
+    assert worker.orders == [*(False for _ in REFERENCES), True, False]
+    worker.orders.clear()
+    RecoveryWorkerKiller(cast("RecoveryWorker", worker))(Path("run"), REQUEST, [CRASH], [])
+    assert not any(worker.orders)
+
+
+def test_a_crash_of_the_other_order_is_a_matter_of_recovery_workers_wherever_it_strikes() -> None:
+    turned = Planned(in_other_order(CRASH.crash))
+    assert by_where_it_dies(REQUEST.query, [turned, CRASH]) == ([turned], [CRASH])
+    assert [is_of_recovery_workers(one) for one in (turned, CRASH)] == [True, False]
 
 
 def test_a_jvm_may_remember_where_the_query_calls_it_or_brings_a_library_whose_crashes_are_copied() -> None:
@@ -136,8 +163,16 @@ class RefusingWorker(Worker):
         super().__init__()
         self._refused, self._failure = refused, failure
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
-        attempt = super().live(actor, sink, incarnation, watched, struck)
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        struck: StrikesAt = NOWHERE,
+        last_first: bool = False,
+    ) -> Attempt:
+        attempt = super().live(actor, sink, incarnation, watched, struck, last_first)
         if struck.refuses is not None:
             assert watched
             assert struck.refuses(AT)
@@ -166,7 +201,7 @@ def test_who_is_refused_an_operation_lives_on_and_is_started_again_where_it_fail
     written: list[Any] = []
     live_on = lambda made, number: made.live(DRIVER, "sink", number, False)  # noqa: E731
     monkeypatch.setattr(recovery_worker_kills, "live_on", live_on)
-    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given, **_: written.append(given))
     RecoveryWorkerKiller(cast("RecoveryWorker", worker))(
         Path("run"), REQUEST, [REFUSED], [Stamped(0, Ended("a", 1, {}))]
     )
@@ -211,7 +246,15 @@ class LosingWorker(Worker):
         self._fails_at = fails_at
         self._batch = 0
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, struck: StrikesAt = NOWHERE) -> Attempt:
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        struck: StrikesAt = NOWHERE,
+        last_first: bool = False,
+    ) -> Attempt:
         attempt = Attempt(actor, incarnation)
         assert struck.refuses is None
         for batch in range(self._batch, 4):
@@ -236,7 +279,7 @@ def test_what_is_lost_up_to_the_next_death_is_lost_to_one_attempt_and_to_the_nex
     written: list[Any] = []
     live_on = lambda made, number: made.live(DRIVER, "sink", number, False)  # noqa: E731
     monkeypatch.setattr(recovery_worker_kills, "live_on", live_on)
-    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given, **_: written.append(given))
     planned = [
         at_message(0, Victim.ANSWER),
         at_message(1, Victim.DRIVER),
@@ -260,7 +303,7 @@ def test_what_is_lost_up_to_the_next_death_is_lost_to_one_attempt_and_to_the_nex
 
 def test_of_what_was_not_sent_nothing_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
-    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given: written.append(given))
+    monkeypatch.setattr(recovery_worker_kills, "write_recovery_worker_run", lambda *given, **_: written.append(given))
     killer = RecoveryWorkerKiller(cast("RecoveryWorker", LosingWorker()))
     killer(Path("run"), REQUEST, [at_message(9, Victim.ANSWER)], [Stamped(0, Ended("a", 1, {}))])
     ((_, _, _, _, struck, _, numbered, _),) = written

@@ -242,6 +242,12 @@ class TestScript:
         beside_tasks = ["daemon of workers beside tasks", "worker of a stream's reader"]
         assert rules == ["start", *beside_tasks, "cleanup before", "cleanup after"]
 
+    def test_turns_the_tasks_of_a_stage_around_while_there_is_a_file_of_any_name(self) -> None:
+        text = script(VERSION, ANYWHERE, "secret", "driver", 3, points=[], last_first=Path("/tmp/übung/last first"))
+        assert "RULE tasks in the other order\nCLASS org.apache.spark.scheduler.TaskSetManager\n" in text
+        assert 'create("file:///tmp/%C3%BCbung/last%20first")' in text
+        assert "other order" not in script(VERSION, ANYWHERE, "secret", "driver", 3)
+
     def test_counts_itself_out_of_what_raises(self) -> None:
         text = script(VERSION, ANYWHERE, "secret", "driver", 3)
         for hook in VERSION.hooks:
