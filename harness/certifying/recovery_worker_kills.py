@@ -47,9 +47,14 @@ _LIVES: Final = frozenset({Victim.DISK, *LOST_MESSAGES})
 """Victims of which nobody dies."""
 
 
+_BESIDE_THE_DRIVER: Final = frozenset({Victim.EXECUTOR, Victim.PYTHON, Victim.NODE})
+"""Victims that a session with one task slot has not."""
+
+
 def is_of_recovery_workers(planned: Planned) -> bool:
     """Whether only a recovery worker can carry it out; so it is where the power fails."""
-    return planned.crash.point in IN_RECOVERY_WORKERS or planned.crash.lost is not None
+    crash = planned.crash
+    return (crash.point in IN_RECOVERY_WORKERS and crash.victim not in _BESIDE_THE_DRIVER) or crash.lost is not None
 
 
 def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:
