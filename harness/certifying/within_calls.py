@@ -21,6 +21,7 @@ from .crash_states import CrashState, StateEntry
 from .plan import Crash, Victim
 from .planning import OF_NODES, crash_at, is_own, steady_batch
 from .profile import Profile, batch_of
+from .varying_names import VARIES
 from .waiting import SEALING
 
 MOST_WITHIN_CALLS: Final = 12
@@ -42,8 +43,9 @@ class _Step:
     kind: _Kind
     of_python: bool
     """Whether it is a Python worker's, and not the JVM's."""
-    of_first: bool
-    """Whether the first task did it that does such a thing to this file: on a cluster, each is counted by itself."""
+    comes_again: bool
+    """Whether a task on a cluster comes to it by the same name: there, each is counted by itself, so that it has to be
+    of the first task that does such a thing to this file; and nobody knows there how a name varies."""
 
 
 def of_calls(profile: Profile, victims: Collection[Victim], batches: Sequence[int]) -> list[Planned]:
@@ -79,7 +81,7 @@ def _in_batch(crashes: Mapping[int, Crash], batch: int) -> Crash:
 
 def _chosen(call: Sequence[_Step]) -> Iterator[tuple[_Kind, int, Crash]]:
     """Of one call, which of its kind each is; 0: the last of more than `_FIRST`."""
-    here = [step for step in call if step.of_python and step.of_first]
+    here = [step for step in call if step.of_python and step.comes_again]
     times = Counter(step.kind for step in here)
     seen: Counter[_Kind] = Counter()
     for step in here:
@@ -105,8 +107,9 @@ def _steps(profile: Profile) -> Iterator[list[_Step]]:
                 continue
             new = looks.new(one)
             if by_task:
-                task = first.setdefault((batch, crash.effect), tasks[batch])
-                call += [_Step(crash, _kind_of(crash), one.by_worker, task == tasks[batch])] if new else []
+                of_first = first.setdefault((batch, crash.effect), tasks[batch]) == tasks[batch]
+                step = _Step(crash, _kind_of(crash), one.by_worker, of_first and VARIES not in crash.effect)
+                call += [step] if new else []
         elif by_task and address.point in OF_NODES:
             tasks[batch] += address.point is Point.TASK_END
             # After the last of them, the worker dies at this point.
@@ -116,7 +119,8 @@ def _steps(profile: Profile) -> Iterator[list[_Step]]:
 
 
 def _kind_of(crash: Crash) -> _Kind:
-    return crash.in_code, _NUMBER.sub("N", crash.effect)
+    # What comes after the call may be another line each time.
+    return crash.in_code.partition(", before line ")[0], _NUMBER.sub("N", crash.effect)
 
 
 class _Looks:

@@ -142,7 +142,7 @@ def test_a_task_that_does_the_same_as_one_before_it_is_passed_over() -> None:
         for number in (1, 2)
     )
     also = [*line(1, 3), *first, *line(1, 4), *end_of_task(1, 0)]
-    also += [*line(1, 3), *second, *line(1, 4), *end_of_task(1, 1)]
+    also += [*line(1, 3), *second, *line(1, 5), *end_of_task(1, 1)]
     assert keys(also) == ["1/create sink/log#1", "1/create sink/part-1#1"]
     assert not leaves_calls_whole(profile_of(attempt_of(FIVE, also=also)), planned(also))
     # It alone does this, to a file of which the first has made another number.
@@ -150,6 +150,12 @@ def test_a_task_that_does_the_same_as_one_before_it_is_passed_over() -> None:
     alone += [*deeds(1, "write sink/log#2", "create sink/b#1"), *line(1, 4)]
     assert keys(alone) == []
     assert leaves_calls_whole(profile_of(attempt_of(FIVE, also=alone)), planned(alone))
+
+
+def test_where_a_name_is_another_in_each_run_no_task_on_a_cluster_comes_to_it() -> None:
+    also = [*line(1, 3), *deeds(1, "create sink/…#1", "write sink/*#1", "create sink/a#1"), *line(1, 4)]
+    assert keys(also) == ["1/write sink/*#1"]
+    assert leaves_calls_whole(profile_of(attempt_of(FIVE, also=also)), planned(also))
 
 
 def test_they_are_of_a_steady_batch_or_of_the_one_that_has_them_and_spread_over_all() -> None:
