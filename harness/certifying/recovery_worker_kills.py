@@ -33,7 +33,7 @@ from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
 from .killing import fault_of
-from .plan import Crash, Victim
+from .plan import BESIDE_THE_DRIVER, Crash, Victim
 from .profile import Profile
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
 from .recovery_worker import RecoveryWorker
@@ -47,14 +47,10 @@ _LIVES: Final = frozenset({Victim.DISK, *LOST_MESSAGES})
 """Victims of which nobody dies."""
 
 
-_BESIDE_THE_DRIVER: Final = frozenset({Victim.EXECUTOR, Victim.PYTHON, Victim.NODE})
-"""Victims that a session with one task slot has not."""
-
-
 def is_of_recovery_workers(planned: Planned) -> bool:
     """Whether only a recovery worker can carry it out; so it is where the power fails."""
     crash = planned.crash
-    return (crash.point in IN_RECOVERY_WORKERS and crash.victim not in _BESIDE_THE_DRIVER) or crash.lost is not None
+    return (crash.point in IN_RECOVERY_WORKERS and crash.victim not in BESIDE_THE_DRIVER) or crash.lost is not None
 
 
 def _dies_in_recovery_worker(query: Query, planned: Planned) -> bool:

@@ -18,9 +18,10 @@ from ..crash_points.files.operations import database_beside
 from .attempts import Passed
 from .conclusion import Planned
 from .crash_states import CrashState, StateEntry
+from .file_points import counted_alike
 from .plan import Crash, Victim
 from .planning import OF_NODES, crash_at, is_own, steady_batch
-from .profile import Profile, batch_of
+from .profile import Profile
 from .varying_names import VARIES
 from .waiting import SEALING
 
@@ -96,22 +97,16 @@ def _chosen(call: Sequence[_Step]) -> Iterator[tuple[_Kind, int, Crash]]:
 def _steps(profile: Profile) -> Iterator[list[_Step]]:
     """By call: more exactly, by what lies between two points at which a node dies."""
     looks = _Looks()
-    tasks: Counter[int] = Counter()
-    first: dict[tuple[int, str], int] = {}
+    alike = counted_alike(profile.passed)
     call: list[_Step] = []
     for one in profile.passed:
-        address, by_task, batch = one.address, one.address.actor == TASK, batch_of(one.address)
+        address, by_task = one.address, one.address.actor == TASK
         if address.point is Point.FILE:
             crash = crash_at(profile, one, Victim.PYTHON)
-            if not is_own(crash):
-                continue
-            new = looks.new(one)
-            if by_task:
-                of_first = first.setdefault((batch, crash.effect), tasks[batch]) == tasks[batch]
-                step = _Step(crash, _kind_of(crash), one.by_worker, of_first and VARIES not in crash.effect)
-                call += [step] if new else []
+            if is_own(crash) and looks.new(one) and by_task:
+                comes_again = (address, one.again) in alike and VARIES not in crash.effect
+                call.append(_Step(crash, _kind_of(crash), one.by_worker, comes_again))
         elif by_task and address.point in OF_NODES:
-            tasks[batch] += address.point is Point.TASK_END
             # After the last of them, the worker dies at this point.
             if call[:-1]:
                 yield call[:-1]
