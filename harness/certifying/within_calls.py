@@ -14,7 +14,7 @@ from typing import Final
 
 from ..core.addresses import TASK, Point
 from ..crash_points.files.naming import SINK
-from ..crash_points.files.operations import database_beside
+from ..crash_points.files.operations import OperationKind, database_beside
 from .attempts import Passed
 from .conclusion import Planned
 from .crash_states import CrashState, StateEntry
@@ -29,6 +29,7 @@ MOST_WITHIN_CALLS: Final = 12
 """So many are tried at most: two runs on a cluster, mostly."""
 _FIRST: Final = 2
 """Of operations of one kind within one call, how many are tried from the first on. The last is, too."""
+_SYNCS: Final = frozenset[str]({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
 _NUMBER: Final = re.compile(r"\d+")
 
 _Kind = tuple[str, str]
@@ -55,21 +56,27 @@ def of_calls(profile: Profile, victims: Collection[Victim], batches: Sequence[in
     makes the rest count comes first."""
     if Victim.PYTHON not in victims:
         return []
+    chosen = sorted(_by_kind(profile), key=_worth)[:MOST_WITHIN_CALLS]
+    there = list(batches) or [steady_batch(profile)]
+    return [Planned(_in_batch(crashes, there[place % len(there)])) for place, crashes in enumerate(chosen)]
+
+
+def leaves_calls_whole(profile: Profile, planned: Sequence[Planned]) -> bool:
+    """Whether a task does several things to the sink's files between two points at which a node dies, and not all
+    deaths are planned that `of_calls` is to plan, or it can plan none."""
+    tried = {_kind_of(one.crash) for one in planned}
+    each = any(step.kind not in tried or not step.of_python for call in _steps(profile) for step in call)
+    return each or len(planned) < len(_by_kind(profile))
+
+
+def _by_kind(profile: Profile) -> list[dict[int, Crash]]:
+    """The crashes of each kind and place in a call, by batch; that of the steady one comes first."""
     steady = steady_batch(profile)
     found: dict[tuple[_Kind, int], dict[int, Crash]] = {}
     for call in sorted(_steps(profile), key=lambda call: call[0].crash.batch != steady):
         for kind, number, crash in _chosen(call):
             found.setdefault((kind, number), {}).setdefault(crash.batch, crash)
-    chosen = sorted(found.values(), key=_worth)[:MOST_WITHIN_CALLS]
-    there = list(batches) or [steady]
-    return [Planned(_in_batch(crashes, there[place % len(there)])) for place, crashes in enumerate(chosen)]
-
-
-def leaves_calls_whole(profile: Profile, planned: Sequence[Planned]) -> bool:
-    """Whether a task does several things to the sink's files between two points at which a node dies, and of a kind of
-    these no death is among those that are planned."""
-    tried = {_kind_of(one.crash) for one in planned}
-    return any(step.kind not in tried or not step.of_python for call in _steps(profile) for step in call)
+    return list(found.values())
 
 
 def _worth(crashes: Mapping[int, Crash]) -> bool:
@@ -103,7 +110,8 @@ def _steps(profile: Profile) -> Iterator[list[_Step]]:
         address, by_task = one.address, one.address.actor == TASK
         if address.point is Point.FILE:
             crash = crash_at(profile, one, Victim.PYTHON)
-            if is_own(crash) and looks.new(one) and by_task:
+            # A process that dies takes back nothing that it has not synced.
+            if is_own(crash) and crash.operation[0] not in _SYNCS and looks.new(one) and by_task:
                 comes_again = (address, one.again) in alike and VARIES not in crash.effect
                 call.append(_Step(crash, _kind_of(crash), one.by_worker, comes_again))
         elif by_task and address.point in OF_NODES:

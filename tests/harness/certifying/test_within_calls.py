@@ -119,7 +119,7 @@ def test_of_a_transaction_that_is_taken_back_there_is_nothing_to_die_in() -> Non
 
 
 def test_what_is_not_known_of_the_files_counts_as_another_state() -> None:
-    also = [replace(one, state=None) for one in deeds(1, "create sink/a#1", "write sink/a#1")]
+    also = [replace(one, state=None) for one in deeds(1, "create sink/a#1", "fsync sink/a#1", "write sink/a#1")]
     assert keys([*also, *line(1, 4)]) == ["1/create sink/a#1"]
 
 
@@ -171,10 +171,11 @@ def test_they_are_of_a_steady_batch_or_of_the_one_that_has_them_and_spread_over_
 
 
 def test_no_more_are_tried_than_fit_into_two_runs_and_then_it_is_said() -> None:
-    names = [f"create sink/{chr(ord('a') + number)}#1" for number in range(20)]
-    also = [*deeds(1, *names), *line(1, 4)]
-    assert len(keys(also)) == MOST_WITHIN_CALLS
-    assert leaves_calls_whole(profile_of(attempt_of(FIVE, also=also)), planned(also))
+    for kinds, times in ((20, 1), (6, 3)):
+        names = [f"create sink/{chr(ord('a') + kind)}{n}#1" for kind in range(kinds) for n in range(times)]
+        also = [*deeds(1, *names, "write sink/a#1"), *line(1, 4)]
+        assert len(keys(also)) == MOST_WITHIN_CALLS
+        assert leaves_calls_whole(profile_of(attempt_of(FIVE, also=also)), planned(also))
 
 
 def test_a_death_within_a_call_says_where_it_is() -> None:
