@@ -29,6 +29,8 @@ class Passed:
     """How often the attempt had passed the same point before: a point of the user's may lie in a loop."""
     text: str = ""
     """Of the line of code that is meant, where it is one; of an operation on a file, how that is used."""
+    by_worker: bool = False
+    """Of an operation on a file, whether a Python worker did it that has a task."""
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ from ..recording.folder import make_folder
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
+from ..worlds.embedded.cluster import EmbeddedCluster
 from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .blind_spots import (
@@ -131,6 +132,7 @@ from .seen_outside import uncut_of
 from .shrinking import crash_place
 from .task_order import AttemptAt, come_last_first, has_order, points_of_other_order
 from .waiting import Waiting
+from .within_calls import of_calls
 
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
@@ -581,19 +583,23 @@ class _Campaign:
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
         nodes = spread(nodes, with_data, keys)
+        holds_files = self.cluster.name == EmbeddedCluster.name
+        calls = of_calls(profile, self.faults.victims, with_data) if holds_files else []
         answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         disks = of_disks(profile, self.faults.victims)
-        state.not_covered += left_out(profile, self.faults.victims, of_driver, nodes, answers, splits)
-        of_driver, nodes, answers, disks, splits = map(self._add, (of_driver, nodes, answers, disks, splits))
+        state.not_covered += left_out(profile, self.faults.victims, of_driver, nodes, calls, answers, splits)
+        of_driver, nodes, calls, answers, disks, splits = map(
+            self._add, (of_driver, nodes, calls, answers, disks, splits)
+        )
         here: list[Planned] = []
         if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             here, there = by_where_it_dies(self.request.query, [*replays_first(of_driver), *answers])
             nodes = [*there, *nodes]
-        nodes, here = messages_first(nodes), [*messages_first(here), *disks]
+        nodes, here = [*messages_first(nodes), *calls], [*messages_first(here), *disks]
         return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys, state.unkilled(here))
 
     def _add(self, lines: Sequence[Planned]) -> list[Planned]:

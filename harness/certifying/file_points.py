@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from ..core.addresses import Address, Point
+from ..core.addresses import TASK, Address, Point
 from ..crash_points.files.naming import FilePoints
 from .attempts import Passed
 from .python_workers import works_for_task
@@ -44,6 +45,23 @@ def _is_of_file(passed: Passed) -> bool:
 def deed_of(key: str) -> str:
     """What was done at a point of a file, whatever time it was."""
     return key.partition("/")[2].rpartition("#")[0]
+
+
+def counted_alike(passed: Iterable[Passed]) -> frozenset[tuple[Address, int]]:
+    """Of the operations of an attempt's tasks on files, where one task follows the other, those that have the same
+    number on a cluster, where each task is counted by itself: those of the first task that does such a thing to a file
+    in its batch. By address, and how often the attempt had passed that before."""
+    tasks: Counter[str] = Counter()
+    first: dict[tuple[str, str], int] = {}
+    found = set()
+    for one in passed:
+        address, batch = one.address, one.address.key.partition("/")[0]
+        if address.actor != TASK:
+            continue
+        tasks[batch] += address.point is Point.TASK_END
+        if _is_of_file(one) and first.setdefault(_said(address), tasks[batch]) == tasks[batch]:
+            found.add((address, one.again))
+    return frozenset(found)
 
 
 def _said(address: Address) -> tuple[str, str]:

@@ -52,16 +52,17 @@ def fault_of(planned: Planned) -> Fault:
 def streams(plan: Sequence[Planned], most: int, first: Sequence[Planned] = ()) -> Iterator[tuple[Planned, ...]]:
     """Share crashes out over runs, in each of which no batch is hit twice, at most so many in one. Split brains, in
     which nobody dies, are by themselves; so are deaths of the driver, since who is started again may put right what
-    another crash before has left; so is each refused operation on a file, of which the query may fail at once,
-    or later; and so are those of the plan that come first, in the order in which they are given: a run with several
-    deaths takes several times as long, and says what came of each of them no sooner."""
+    another crash before has left; so are deaths of workers at operations on files, for which each of these is held; so
+    is each refused operation on a file, of which the query may fail at once, or later; and so are those of the plan
+    that come first, in the order in which they are given: a run with several deaths takes several times as long, and
+    says what came of each of them no sooner."""
     yield from ((planned,) for foremost in dict.fromkeys(first) for planned in plan if planned == foremost)
     waiting = [planned for planned in plan if planned not in first]
     while waiting:
         chosen: list[Planned] = []
         for planned in waiting:
             room = 1 if any(one.crash.victim is Victim.DISK for one in (*chosen, planned)) else most
-            fits = len(chosen) < room and all(_begins_anew(one) == _begins_anew(planned) for one in chosen)
+            fits = len(chosen) < room and all(_shared_by(one) == _shared_by(planned) for one in chosen)
             if fits and all(one.crash.batch != planned.crash.batch for one in chosen):
                 chosen.append(planned)
         for planned in chosen:
@@ -69,10 +70,17 @@ def streams(plan: Sequence[Planned], most: int, first: Sequence[Planned] = ()) -
         yield tuple(sorted(chosen, key=lambda planned: planned.crash.batch))
 
 
-def _begins_anew(planned: Planned) -> tuple[bool, bool, bool]:
-    """By whom the query is begun again: not at all, by another driver, or by another beside the first; and in which
-    order tasks come by then."""
-    return planned.crash.victim is Victim.DRIVER, planned.split_brain, planned.crash.last_first
+def _shared_by(planned: Planned) -> tuple[bool, bool, bool, bool]:
+    """What the crashes of a run have in common. By whom the query is begun again: not at all, by another driver, or by
+    another beside the first; in which order tasks come by then. And whether a worker dies at an operation on a file:
+    each of them is asked about then, which takes the run longer."""
+    crash = planned.crash
+    return (
+        crash.victim is Victim.DRIVER,
+        planned.split_brain,
+        crash.last_first,
+        (crash.point, crash.victim) == (Point.FILE, Victim.PYTHON),
+    )
 
 
 def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[CrashPlace, Crash]) -> list[Planned]:

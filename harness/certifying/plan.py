@@ -44,6 +44,10 @@ class Victim(StrEnum):
     """One operation on a file, which is refused with an I/O error. Who wanted it lives."""
 
 
+BESIDE_THE_DRIVER: Final = frozenset({Victim.EXECUTOR, Victim.PYTHON, Victim.NODE})
+"""Victims that a cluster has, and a session with one task slot has not."""
+
+
 class How(StrEnum):
     """The way in which a crash is tried."""
 

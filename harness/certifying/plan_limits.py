@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from ..core.addresses import Point
 from .conclusion import Planned
 from .plan import Victim
-from .planning import after_effects_of_tasks, does_several_at_once_in_a_task, of_disks
+from .planning import after_effects_of_tasks, of_disks
 from .profile import Profile
+from .within_calls import leaves_calls_whole
 
 NONE_CUT = (
     "A death in the middle of a write to a file: none goes here from one page of a file (4 KiB mostly) into another, "
@@ -32,6 +33,11 @@ BETWEEN_FILES = (
     "Executors, Python workers and nodes that die between two operations of a task on the sink's files where no line "
     "of the query's code lies between them, as within one call: there, the driver alone dies. What it puts right when "
     "it begins a batch again, a task that Spark tries again in the same batch finds half done."
+)
+WITHIN_CALLS = (
+    "A Python worker that dies after every operation of a task on the sink's files: within one call, where no line of "
+    "the query's code lies between two of them, it dies after the first two and the last of one kind, on files whose "
+    "names differ by numbers alone, each in one batch. No executor dies there, and no node."
 )
 BOTH_AT_ONCE = (
     "Two attempts of one task side by side, as by speculation, or where an executor that is thought to be lost goes on "
@@ -69,17 +75,20 @@ def left_out(
     victims: Collection[Victim],
     of_driver: Sequence[Planned],
     of_nodes: Sequence[Planned],
+    of_calls: Sequence[Planned],
     of_messages: Sequence[Planned],
     split_brains: Sequence[Planned],
 ) -> list[str]:
-    """The sentences, about a plan that has these crashes: of the driver, of other nodes, messages and answers that are
-    lost, and drivers that wake up beside another."""
+    """The sentences, about a plan that has these crashes: of the driver, of other nodes, of Python workers within one
+    call, messages and answers that are lost, and drivers that wake up beside another."""
     found = _of_writes(of_driver)
     if of_nodes:
         found.append(ONE_BATCH)
     if any(one.crash.line is not None for one in of_nodes):
         found.append(LINES_OF_TASKS)
-    if of_nodes and does_several_at_once_in_a_task(profile):
+    if of_calls:
+        found.append(WITHIN_CALLS)
+    if of_nodes and leaves_calls_whole(profile, of_calls):
         found.append(BETWEEN_FILES)
     if after_effects_of_tasks(of_nodes):
         found.append(BOTH_AT_ONCE)

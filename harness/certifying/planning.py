@@ -30,7 +30,7 @@ _AT_AN_END = frozenset({FIRST, LAST, NO_DATA})
 MOST_HALF_DONE = 3
 """Watched recoveries cost time that every query has to have."""
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
-_OF_NODES = frozenset(
+OF_NODES = frozenset(
     {
         *COMMITS_OF_TASKS,
         Point.TASK_END,
@@ -102,7 +102,7 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
         seen.update(new)
         if crash.point is Point.FILE and not every_batch:
             first = {kind for kind in crash.kinds if shown_by.setdefault(kind, crash.batch) == crash.batch}
-            if (first or new) and _is_own(crash):
+            if (first or new) and is_own(crash):
                 # Once more is done in the same call.
                 found += [] if in_call is None else [in_call]
                 # The rest of a write comes in the same call.
@@ -133,7 +133,7 @@ class _Done:
             found = files | self.messages
             self.messages.add(self.names[crash.effect])
             return found
-        if crash.point is Point.FILE and _is_own(crash):
+        if crash.point is Point.FILE and is_own(crash):
             done = self.files | {self.names[crash.effect]}
             # A write that is cut in two is one effect to what comes after it.
             self.files = self.files if crash.is_half_write else done
@@ -146,7 +146,7 @@ def _names_of_effects(profile: Profile) -> Mapping[int, Mapping[str, str]]:
     effects: dict[int, list[str]] = {batch: [] for batch in profile.kinds}
     for one in profile.passed:
         crash = crash_at(profile, one, Victim.DRIVER)
-        if crash.point is Point.MESSAGE or (crash.point is Point.FILE and _is_own(crash)):
+        if crash.point is Point.MESSAGE or (crash.point is Point.FILE and is_own(crash)):
             effects.setdefault(crash.batch, []).append(crash.effect)
     return {batch: by_rank(some) for batch, some in effects.items()}
 
@@ -176,7 +176,7 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
         point, side = one.address.point, one.address.side
         crash = crash_at(profile, one, Victim.DRIVER)
         at = point, side, crash.place
-        if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
+        if batch_of(one.address) == batch and one.address.actor == TASK and point in OF_NODES and at not in seen:
             # How often one worker comes to a line hangs on which partitions it is given: all come to it once.
             first.setdefault(at, one)
             has_python = _has_python(profile, point)
@@ -224,20 +224,6 @@ def after_effects_of_tasks(of_nodes: Sequence[Planned]) -> list[Planned]:
     """Of crashes as `of_nodes` plans them where all can be copied, those at lines of a task's code before which it has
     left something durable: it is done again where a task is, and the driver's death may put it right."""
     return [one for one in of_nodes if one.crash.line is not None][1:]
-
-
-def does_several_at_once_in_a_task(profile: Profile) -> bool:
-    """Whether a task does more than one thing to the sink's files between two points at which a node dies."""
-    since = 0
-    for one in profile.passed:
-        address = one.address
-        if address.actor == TASK and address.point in _OF_NODES:
-            since = 0
-        elif address.actor == TASK and address.point is Point.FILE and address.side is Side.AFTER:
-            since += _is_own(crash_at(profile, one, Victim.DRIVER))
-            if since > 1:
-                return True
-    return False
 
 
 def effects_of_tasks_first(of_nodes: Sequence[Planned]) -> list[Planned]:
@@ -296,7 +282,7 @@ def of_disks(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         if batch_of(one.address) == batch and one.address.point is Point.FILE:
             crash = msgspec.structs.replace(crash_at(profile, one, Victim.DISK), side=Side.BEFORE)
             found.setdefault((crash.actor, crash.effect), Planned(crash))
-    return sorted(found.values(), key=lambda one: not _is_own(one.crash))
+    return sorted(found.values(), key=lambda one: not is_own(one.crash))
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:
@@ -372,12 +358,12 @@ def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
     found = []
     for one in points_of_the_driver(recovery, every_batch=True):
         crash = crash_at(recovery, one, Victim.DRIVER)
-        if crash.batch == batch and _is_own(crash) and deed(crash) not in usual:
+        if crash.batch == batch and is_own(crash) and deed(crash) not in usual:
             found.append(one)
     return found
 
 
-def _is_own(crash: Crash) -> bool:
+def is_own(crash: Crash) -> bool:
     """Whether it is the query's own code that comes there, or writes to its sink."""
     if crash.point is Point.FILE:
         return crash.operation[1].startswith(SINK)

@@ -76,7 +76,7 @@ from .connections import peers_of_jvms
 from .crash_states import CopiedFolders, NotQuiet, RecoveryWorkerStore
 from .file_points import acts_for_task
 from .journaled_folders import JournaledFolders
-from .python_workers import end_python_workers, works_for_driver
+from .python_workers import end_python_workers, works_for_driver, works_for_task
 from .seen_outside import (
     connected_elsewhere,
     is_of_spark_itself,
@@ -720,7 +720,8 @@ class RecoveryWorker:
         address = Address(actor, attempt.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
         if held.point is Point.FILE and held.side is Side.BEFORE:
             return self._permit(attempt, address)
-        await self._pass(attempt, address, held.text)
+        by_worker = (held.point, actor) == (Point.FILE, TASK) and works_for_task(held.pid)
+        await self._pass(attempt, address, held.text, by_worker)
         return None
 
     def _note_link(self, attempt: Attempt, said: str) -> None:
@@ -792,7 +793,7 @@ class RecoveryWorker:
         await asyncio.shield(self._dying)
         return Fate.LOST
 
-    async def _pass(self, attempt: Attempt, address: Address, text: str = "") -> None:
+    async def _pass(self, attempt: Attempt, address: Address, text: str = "", by_worker: bool = False) -> None:
         if self._dying is not None:
             return
         mark: object = None
@@ -804,7 +805,7 @@ class RecoveryWorker:
                 mark = self.store.mark()
             except NotQuiet as error:
                 why_not = str(error)
-        self._note_passed(attempt, address, mark, why_not, text)
+        self._note_passed(attempt, address, mark, why_not, text, by_worker)
         self._kill_where_fatal(attempt, address)
         if self._dying is not None:
             await asyncio.shield(self._dying)
@@ -821,10 +822,18 @@ class RecoveryWorker:
         at = self._server.clock.stamp().at
         attempt.death = await asyncio.to_thread(self._kill, address, at)
 
-    def _note_passed(self, attempt: Attempt, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
-        at = self._server.clock.stamp().at
+    def _note_passed(
+        self,
+        attempt: Attempt,
+        address: Address,
+        mark: object,
+        why_not: str = "",
+        text: str = "",
+        by_worker: bool = False,
+    ) -> None:
+        at, again = self._server.clock.stamp().at, self._times[address]
         self._marks.append(mark)
-        attempt.passed.append(Passed(address, at, len(attempt.records), None, why_not, self._times[address], text))
+        attempt.passed.append(Passed(address, at, len(attempt.records), None, why_not, again, text, by_worker))
         self._times[address] += 1
 
     def _kill(self, address: Address, at: int) -> Death:

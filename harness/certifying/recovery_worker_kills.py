@@ -33,7 +33,7 @@ from .coming_back import LEAST
 from .conclusion import Planned
 from .file_points import deed_of
 from .killing import fault_of
-from .plan import Crash, Victim
+from .plan import BESIDE_THE_DRIVER, Crash, Victim
 from .profile import Profile
 from .recovering import RecoveryWorkerCrash, live_on, offered, write_recovery_worker_run
 from .recovery_worker import RecoveryWorker
@@ -52,7 +52,8 @@ def is_of_recovery_workers(planned: Planned) -> bool:
     """Whether only a recovery worker can carry it out; so it is where the power fails, and where tasks come in another
     order."""
     crash = planned.crash
-    return crash.point in IN_RECOVERY_WORKERS or crash.lost is not None or crash.last_first
+    within_the_session = crash.point in IN_RECOVERY_WORKERS and crash.victim not in BESIDE_THE_DRIVER
+    return within_the_session or crash.lost is not None or crash.last_first
 
 
 def needs_journal(planned: Planned) -> bool:

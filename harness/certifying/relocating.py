@@ -12,8 +12,8 @@ from ..core.addresses import CodeLine, Point
 from ..core.errors import ScenarioChanged
 from .attempts import Passed
 from .conclusion import Planned
-from .file_points import deed_of
-from .plan import Crash
+from .file_points import counted_alike, deed_of
+from .plan import BESIDE_THE_DRIVER, Crash
 from .user_code import PassedPlace, places_in_code
 
 _Fits = Callable[[Crash, CodeLine, Passed, CodeLine], bool]
@@ -82,7 +82,11 @@ def _of_the_function(crash: Crash, line: CodeLine, passed: Sequence[Passed]) -> 
 
 def _file_now(crash: Crash, passed: Sequence[Passed], places: Mapping[PassedPlace, str]) -> Crash | None:
     time = _time(crash)
-    near = sorted(_of_the_kind(crash, passed, places), key=lambda now: abs(_time(now) - time))
+    there = passed
+    if crash.victim in BESIDE_THE_DRIVER:
+        alike = counted_alike(passed)
+        there = [one for one in passed if (one.address, one.again) in alike]
+    near = sorted(_of_the_kind(crash, there, places), key=lambda now: abs(_time(now) - time))
     return next((now for fits in _HOW_OF_FILES for now in near if fits(crash, now)), None)
 
 

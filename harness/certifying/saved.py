@@ -5,7 +5,8 @@ The file names the query and does not hold its code. It says what the code must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +27,9 @@ from ..worlds.embedded.cluster import EmbeddedCluster
 from .conclusion import Planned
 from .killing import kill
 from .losing_power import lose_again
+from .recovery_worker import RecoveryWorker
 from .recovery_worker_kills import (
+    IN_RECOVERY_WORKERS,
     RecoveryWorkerKiller,
     call_as_in,
     is_of_recovery_workers,
@@ -126,11 +129,13 @@ def replay_saved(
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
     planned = saved.planned
     here = cluster.name == EmbeddedCluster.name and is_replayed_here(resized, planned)
+    request = CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin)
     if here or any(map(is_of_recovery_workers, planned)):
-        planned = _kill_in_recovery_worker(
-            folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
-        )
+        planned = _kill_in_recovery_worker(folder, request, saved, cluster)
     else:
+        if _is_repaired(request, saved) and any(one.crash.point in IN_RECOVERY_WORKERS for one in planned):
+            with _recovery_worker(request) as worker:
+                planned = _relocated(worker, request, planned)
         kill(folder, named, planned, cluster, registry, (), saved.seed)
     return judge_run(folder, [one.crash for one in planned], claims, registry.oracles)
 
@@ -145,25 +150,42 @@ def _kill_in_recovery_worker(
             f"{saved.planned[0]}: that is a matter of a session with one task slot on this machine, which the cluster "
             f"{cluster.name!r} is not; replay it with --cluster embedded"
         )
-    with (
-        TemporaryDirectory(prefix="streamproof-replay-") as work,
-        recovery_worker_of_its_own(
-            request.query, request.workload, Path(work), new_run_id(request.query.name)
-        ) as worker,
-    ):
+    with _recovery_worker(request) as worker:
         if worker.no_journal and any(map(needs_journal, saved.planned)):
             raise MissingTool(worker.no_journal)
         if saved.planned[0].crash.lost is not None:
             lose_again(folder, request, saved.planned[0].crash, worker)
             return saved.planned
         planned = saved.planned
-        if request.query.describe().get("code") != saved.subject.get("code"):
-            call_as_in(worker, planned)
-            last_first = any(one.crash.last_first for one in planned)
-            planned = relocated(planned, points_passed(worker, request, last_first))
+        if _is_repaired(request, saved):
+            planned = _relocated(worker, request, planned)
         # Nothing says here whether the query keeps in its JVM what a crash forgets.
         RecoveryWorkerKiller(worker, anew=True)(folder, request, planned, ())
         return planned
+
+
+@contextmanager
+def _recovery_worker(request: CampaignRequest) -> Iterator[RecoveryWorker]:
+    query, name = request.query, new_run_id(request.query.name)
+    with (
+        TemporaryDirectory(prefix="streamproof-replay-") as work,
+        recovery_worker_of_its_own(query, request.workload, Path(work), name) as worker,
+    ):
+        yield worker
+
+
+def _is_repaired(request: CampaignRequest, saved: SavedSchedule) -> bool:
+    """Whether the code is another by now."""
+    return bool(request.query.describe().get("code") != saved.subject.get("code"))
+
+
+def _relocated(worker: RecoveryWorker, request: CampaignRequest, planned: tuple[Planned, ...]) -> tuple[Planned, ...]:
+    """Raises ScenarioChanged, and MissingTool where nothing says any more what is done to files."""
+    if worker.no_journal and any(map(needs_journal, planned)):
+        raise MissingTool(worker.no_journal)
+    call_as_in(worker, planned)
+    last_first = any(one.crash.last_first for one in planned)
+    return relocated(planned, points_passed(worker, request, last_first))
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:

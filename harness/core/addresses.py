@@ -98,7 +98,8 @@ class Point(StrEnum):
     of a call."""
     FILE = "file"
     """An operation changes what the run's folders hold. Key: `3/rename checkpoint/offsets/3#1`: the batch, the
-    operation, the path with what is random in it left out, and which time in its batch."""
+    operation, the path with what is random in it left out, and which time in its batch: on a cluster, of a task, as if
+    no other node ran any."""
     MESSAGE = "message"
     """A request goes to a store outside. Key: `3/postgres COMMIT#1`: the batch, the store, the kind of request, and
     which time in its batch. After it: the store has done it, and its answer is held."""

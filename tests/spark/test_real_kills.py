@@ -3,12 +3,18 @@ Spark's protocol says."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from pyspark import TaskContext
 
 import killed_queries
 from killed_queries import addresses, starts, verdict
@@ -30,7 +36,7 @@ from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.scenarios.query_word_count import query_word_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 pytestmark = pytest.mark.spark
@@ -76,6 +82,33 @@ def adding_blindly(frame: DataFrame, folders: RunFolders) -> DataStreamWriter:
     return frame.writeStream.foreachBatch(add)
 
 
+def copied_in_a_call(frame: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    """A folder of each partition that is there is taken for a whole one: by a task that is tried again, not by the
+    driver, which takes it away."""
+    sink = str(folders.sink)
+
+    def copy(number: int, rows: Iterable[Row]) -> None:
+        there = Path(sink) / f"{number}-{TaskContext.get().partitionId()}"  # type: ignore[union-attr]
+        if there.exists():
+            return
+        with TemporaryDirectory() as made:
+            (Path(made) / "rows.json").write_text(json.dumps([tuple(row) for row in rows]))
+            shutil.copytree(made, there)
+
+    def add(rows: DataFrame, number: int) -> None:
+        for begun in Path(sink).glob(f"{number}-*"):
+            shutil.rmtree(begun)
+        rows.foreachPartition(partial(copy, number))
+
+    return frame.writeStream.foreachBatch(add)
+
+
+def from_copies(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    rows = [row for file in folders.sink.glob("*/rows.json") for row in json.loads(file.read_text())]
+    return spark.createDataFrame(rows, "seq LONG, value STRING")
+
+
+COPIED = Query(lines_only, "lines-copied", write=copied_in_a_call, read=from_copies, batch_events=20)
 FILES = Query(lines_only, "lines-to-files", write=to_parquet, read=from_parquet, batch_events=20)
 BLIND = replace(FILES, name="lines-added-blindly", write=adding_blindly)
 
@@ -202,6 +235,16 @@ def test_sparks_file_sink_has_every_row_once_when_drivers_die_at_its_log(tmp_pat
     assert addresses(finished) == ["driver/0#1 before sink-log 1", "driver/0#2 after sink-log 2"]
     assert verdict(finished) == "HOLDS"
     assert rows_kept(finished) == [(3, 62)]
+
+
+@pytest.mark.long
+def test_a_worker_dies_between_two_operations_on_files_of_one_call(tmp_path: Path) -> None:
+    moment = Moment(Point.FILE, Side.AFTER, "1/mkdir sink/1-0#1", "task")
+    finished = killed(tmp_path / "run", COPIED, python_crash("task").at(moment), batches=3)
+    assert addresses(finished) == ["task/0#1 after file 1/mkdir sink/1-0#1"]
+    assert starts(finished) == [(1, None)], "the driver lives"
+    assert verdict(finished) == "VIOLATED"
+    assert rows_kept(finished) == [(1, 42)], "of batch 1, nothing"
 
 
 @pytest.mark.long

@@ -42,6 +42,28 @@ class FilePoints:
         return f"{name}#{self._times[batch, name]}"
 
 
+class FilePointsOfNodes:
+    """Names those of an attempt whose tasks run on several nodes at once. An operation of a task has the number that it
+    would have if no other node had done anything: it is called as that of the first task is where one task comes after
+    another, whichever of them comes first."""
+
+    def __init__(self) -> None:
+        self._times: Counter[tuple[str, str, str]] = Counter()
+        """How often each was done, of each batch, by the driver, which has no name here, and by each other node."""
+        self._in_all = FilePoints()
+
+    def name(self, batch: str, said: str, side: Side, node: str = "") -> str:
+        """As of `FilePoints`; `node` is on which a task does it, empty where the driver does."""
+        name = self._in_all.name(batch, said, side)
+        if side is Side.AFTER:
+            self._times[node, batch, name.rpartition("#")[0]] += 1
+        if not node:
+            return name
+        name = name.rpartition("#")[0]
+        times = self._times["", batch, name] + self._times[node, batch, name]
+        return f"{name}#{times + (side is Side.BEFORE)}"
+
+
 _ENTRY = re.compile(r"checkpoint/offsets/\.{0,2}([0-9]+)\b")
 
 

@@ -80,6 +80,12 @@ def test_who_begins_the_query_again_shares_no_run_with_who_leaves_that_as_it_is(
     assert list(streams(plan, 5)) == [(plan[0], plan[2]), (plan[1], plan[3])]
 
 
+def test_workers_that_die_at_operations_on_files_share_runs_with_each_other_alone() -> None:
+    lines = [planned(0, Point.LINE, victim=Victim.PYTHON), planned(1, Point.LINE, victim=Victim.PYTHON)]
+    files = [planned(batch, Point.FILE, Side.AFTER, victim=Victim.PYTHON) for batch in (2, 3)]
+    assert list(streams([lines[0], *files, lines[1]], 5)) == [tuple(lines), tuple(files)]
+
+
 def test_those_that_come_first_have_runs_of_their_own() -> None:
     plan = [planned(batch) for batch in (3, 1, 2)]
     assert list(streams(plan, 5, [plan[2], planned(4)])) == [(plan[2],), (plan[1], plan[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,7 @@ from streamproof.harness.certifying.plan_limits import (
     ONE_CUT,
     SPLIT_ONCE,
     STORE_ONCE,
+    WITHIN_CALLS,
     left_out,
 )
 from streamproof.harness.certifying.planning import (
@@ -30,11 +32,14 @@ from streamproof.harness.certifying.planning import (
     of_the_driver,
 )
 from streamproof.harness.certifying.profile import profile_of
+from streamproof.harness.certifying.within_calls import of_calls
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 
 
-def done(*deeds: str, actor: str = DRIVER) -> list[Passed]:
-    return [passed(Point.FILE, Side.AFTER, f"1/{deed} sink/rows#1", actor) for deed in deeds]
+def done(*deeds: str, actor: str = DRIVER, by_worker: bool = False) -> list[Passed]:
+    """What that leaves, nobody knows."""
+    made = [passed(Point.FILE, Side.AFTER, f"1/{deed} sink/rows#1", actor) for deed in deeds]
+    return [replace(one, by_worker=by_worker, state=None) for one in made]
 
 
 def lines(*numbers: int) -> list[Passed]:
@@ -50,6 +55,7 @@ def said(also: Iterable[Passed], *victims: Victim) -> list[str]:
         wanted,
         of_the_driver(profile, True) if Victim.DRIVER in wanted else [],
         of_nodes(profile, wanted, copyable=False),
+        of_calls(profile, wanted, ()),
         of_answers(profile, wanted),
         of_split_brains(profile) if Victim.DRIVER in wanted else [],
     )
@@ -61,11 +67,15 @@ def said(also: Iterable[Passed], *victims: Victim) -> list[str]:
         ([], []),
         (done("create", "write"), [NONE_CUT]),
         (done("create", "half-write", "write"), [ONE_CUT]),
-        (done("create", "write", actor=TASK), [NONE_CUT, BETWEEN_FILES]),
+        ([*done("create", "write", actor=TASK), *lines(3)], [NONE_CUT, BETWEEN_FILES, LINES_OF_TASKS, BOTH_AT_ONCE]),
+        (
+            [*done("create", "write", actor=TASK, by_worker=True), *lines(3)],
+            [NONE_CUT, WITHIN_CALLS, LINES_OF_TASKS, BOTH_AT_ONCE],
+        ),
         (lines(3), [LINES_OF_TASKS, BOTH_AT_ONCE]),
         (both_sides(Point.MESSAGE, "1/db COMMIT#1"), [STORE_ONCE]),
     ],
-    ids=["as ever", "files", "a write of pages", "files of a task", "lines of a task", "messages"],
+    ids=["as ever", "files", "a write of pages", "files of a task", "files of a worker", "lines of a task", "messages"],
 )
 def test_what_is_left_out_of_a_plan_is_said_where_it_could_have_been_in_it(also: list[Passed], more: list[str]) -> None:
     always = [ONE_BATCH, SPLIT_ONCE, NO_DISK]

@@ -24,7 +24,6 @@ from streamproof.harness.certifying.planning import (
     after_effects_of_tasks,
     almost_done,
     crash_at,
-    does_several_at_once_in_a_task,
     effects_of_tasks_first,
     every_crash_point,
     half_done,
@@ -452,25 +451,6 @@ def test_a_message_that_the_steady_batch_does_not_send_is_lost_in_the_first_that
         # By its place among the messages of its batch, it is that of the first.
         "1/db PUT /b1#1",
     ]
-
-
-@pytest.mark.parametrize(
-    ("between", "several"),
-    [
-        ([], True),
-        (lines_of(1, "m.f:3#1", actor=TASK), False),
-        (both_sides(Point.TASK_COMMIT, "1/0", TASK), False),
-        (lines_of(1, "m.f:3#1"), True),
-    ],
-    ids=["nothing", "a line", "a commit", "a line of the driver"],
-)
-def test_a_task_that_does_several_things_to_files_between_two_points_at_which_a_node_dies_is_known(
-    between: list[Passed], several: bool
-) -> None:
-    first, second = (passed(Point.FILE, Side.AFTER, f"1/{deed} sink/a#1", TASK) for deed in ("create", "write"))
-    assert does_several_at_once_in_a_task(profile_of(attempt_of(FIVE, also=[first, *between, second]))) is several
-    elsewhere = passed(Point.FILE, Side.AFTER, "1/write checkpoint/a#1", TASK)
-    assert not does_several_at_once_in_a_task(profile_of(attempt_of(FIVE, also=[first, *between, elsewhere])))
 
 
 def test_each_operation_on_a_file_of_a_steady_batch_is_refused_once_where_that_is_asked_for() -> None:

@@ -26,6 +26,7 @@ from streamproof.harness.certifying.recovery_worker_kills import (
     RecoveryWorkerKiller,
     by_where_it_dies,
     is_of_recovery_workers,
+    is_replayed_here,
     keeps_in_the_jvm,
 )
 from streamproof.harness.certifying.request import CampaignRequest
@@ -216,6 +217,17 @@ def test_who_is_refused_an_operation_lives_on_and_is_started_again_where_it_fail
 
 def test_what_a_disk_refuses_is_tried_in_a_recovery_worker() -> None:
     assert by_where_it_dies(REQUEST.query, [REFUSED, CRASH]) == ([REFUSED], [CRASH])
+
+
+@pytest.mark.parametrize("point", [Point.FILE, Point.LINE])
+def test_who_dies_beside_the_driver_dies_on_a_cluster_where_it_is_tried_again_too(point: Point) -> None:
+    key = "1/write sink/a#1" if point is Point.FILE else "1/a.f:3#1"
+    crash = msgspec.structs.replace(crash_at(1, point=point, side=Side.AFTER, key=key), actor=TASK)
+    for victim in (Victim.PYTHON, Victim.EXECUTOR, Victim.NODE):
+        planned = [Planned(msgspec.structs.replace(crash, victim=victim))]
+        assert not is_of_recovery_workers(planned[0])
+        assert not is_replayed_here(REQUEST.query, planned)
+    assert is_of_recovery_workers(Planned(crash))
 
 
 def at_message(batch: int, victim: Victim, actor: str = DRIVER, side: Side = Side.AFTER) -> Planned:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from certified import crash_at
 from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.conclusion import Planned
-from streamproof.harness.certifying.plan import Crash
+from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.relocating import relocated
 from streamproof.harness.core.addresses import Address, Point, Side
 from streamproof.harness.core.errors import ScenarioChanged
@@ -104,6 +105,16 @@ def test_what_is_done_to_a_file_is_found_by_that_wherever_the_code_does_it() -> 
 def test_of_an_operation_that_is_done_less_often_now_the_time_next_to_it_is_meant() -> None:
     crash = at_file("write sink/rows#4", in_code())
     assert found(crash, *between(does("write sink/rows#1"), does("write sink/rows#2")))[0] == "0/write sink/rows#2"
+
+
+def test_what_a_worker_dies_at_is_found_where_a_task_on_a_cluster_comes_to_it() -> None:
+    """There, what a second task does to a file has another number than where it comes after the first."""
+    end = Passed(Address("task", 1, Point.TASK_END, "0/9/0", Side.AFTER), 0, 0, None)
+    now = [does("write sink/rows#1"), does("write sink/rows#2", "task"), end, does("write sink/rows#3", "task")]
+    crash = msgspec.structs.replace(at_file("write sink/rows#3"), actor="task", victim=Victim.PYTHON)
+    assert found(crash, *now)[0] == "0/write sink/rows#2"
+    # Of the driver, which dies where they are counted together.
+    assert found(msgspec.structs.replace(crash, victim=Victim.DRIVER), *now)[0] == "0/write sink/rows#3"
 
 
 def test_what_is_done_to_a_file_that_is_called_otherwise_is_found_by_its_place_in_the_code() -> None:

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from certified import CLAIMS, crash_at, write_run
 from streamproof.harness.certifying import saved as saved_schedules
+from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.request import CampaignRequest
 from streamproof.harness.certifying.saved import (
     KIND,
@@ -29,9 +31,10 @@ from streamproof.harness.certifying.saved import (
 )
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Named, Registry
-from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.addresses import Address, Point, Side
 from streamproof.harness.core.errors import (
     InvalidCounterexample,
+    MissingTool,
     ScenarioChanged,
     StorageFailed,
     UnknownCounterexampleVersion,
@@ -243,6 +246,37 @@ def test_a_query_that_was_repaired_is_run_under_the_schedule_that_broke_it(runs:
     code = {part: {**one, "source": "0" * 64} for part, one in broken.subject["code"].items()}
     replayed(msgspec.structs.replace(broken, subject={**broken.subject, "code": code}), tmp_path)
     assert len(runs.named) == 1
+
+
+@pytest.mark.parametrize("no_journal", ["", "no FUSE here"])
+def test_a_worker_that_died_within_a_call_dies_on_a_cluster_where_the_repaired_code_comes_to_that(
+    no_journal: str, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def died_at(key: str) -> Planned:
+        crash = crash_at(1, point=Point.FILE, side=Side.AFTER, key=key)
+        return Planned(msgspec.structs.replace(crash, victim=Victim.PYTHON, actor="task"))
+
+    worker = SimpleNamespace(no_journal=no_journal)
+    now = Passed(Address("task", 1, Point.FILE, "1/write sink/a#2", Side.AFTER), 0, 0, None)
+    killed: list[Planned] = []
+
+    def kill(folder: Path, named: Named, planned: Sequence[Planned], *rest: object) -> None:
+        killed.extend(planned)
+        runs(folder, named, planned, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(saved_schedules, "kill", kill)
+    monkeypatch.setattr(saved_schedules, "recovery_worker_of_its_own", lambda *_: nullcontext(worker))
+    monkeypatch.setattr(saved_schedules, "call_as_in", lambda *_: None)
+    monkeypatch.setattr(saved_schedules, "points_passed", lambda *_: [now])
+    broken = saved(planned=(died_at("1/write sink/a#4"),))
+    if not no_journal:
+        replayed(broken, tmp_path / "as it was")
+    code = {part: {**one, "source": "0" * 64} for part, one in broken.subject["code"].items()}
+    repaired = msgspec.structs.replace(broken, subject={**broken.subject, "code": code})
+    with pytest.raises(MissingTool) if no_journal else nullcontext():
+        replayed(repaired, tmp_path / "repaired")
+    keys = [] if no_journal else ["1/write sink/a#4", "1/write sink/a#2"]
+    assert [(one.crash.key, one.crash.victim) for one in killed] == [(key, Victim.PYTHON) for key in keys]
 
 
 def test_what_a_recovery_worker_replays_it_begins_in_jvms_that_remember_nothing(

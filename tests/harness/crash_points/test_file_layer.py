@@ -31,11 +31,12 @@ from held_operations import Controller, needs_mounts
 from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.certifying.sqlite_rollback import rolled_back
+from streamproof.harness.core.addresses import Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.naming import FilePoints
+from streamproof.harness.crash_points.files.naming import FilePoints, FilePointsOfNodes
 from streamproof.harness.crash_points.files.operations import WRITTEN, Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
@@ -753,6 +754,7 @@ class TestMount:
         program = f"""
 import os, signal
 from pathlib import Path
+from streamproof.harness.core.addresses import Side
 from streamproof.harness.crash_points.files.mounting import MountedFolder
 home = Path({str(tmp_path)!r})
 MountedFolder(home, "tests-of-orphans", os.environ, home / "log").__enter__()
@@ -1373,3 +1375,12 @@ def test_an_operation_is_called_the_same_in_every_run() -> None:
     assert points.name("4", temporary) == "mkdir sink/_temporary/0/_temporary/attempt_*_*_m_000003#1"
     assert points.name("4", "create sink/tmpab12cd_x") == "create sink/tmp*#1"
     assert points.name("4", "write sink/template") == "write sink/template#1"
+
+
+def test_an_operation_of_a_task_is_counted_as_if_its_node_were_the_only_one_beside_the_driver() -> None:
+    points = FilePointsOfNodes()
+    done = [("", 1), ("node-0", 2), ("node-1", 2), ("node-1", 3), ("", 5), ("node-0", 4)]
+    for node, number in done:
+        assert points.name("3", "unlink sink/a", Side.BEFORE, node) == f"unlink sink/a#{number}"
+        assert points.name("3", "unlink sink/a", Side.AFTER, node) == f"unlink sink/a#{number}"
+    assert points.name("4", "unlink sink/a", Side.AFTER, "node-0") == "unlink sink/a#1"

@@ -33,13 +33,14 @@ import msgspec
 from ....contracts.cluster import Live, Run
 from ....contracts.query import SOURCE, Query
 from ....core.addresses import DRIVER, TASK, Address, Point, Side
+from ....core.carriers import FILE_LAYER
 from ....core.errors import DeadlinePassed, InvalidOperator, StreamproofError
 from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.files.mounting import MountedFolder
-from ....crash_points.files.naming import FilePoints, entry_of_offsets
+from ....crash_points.files.naming import FilePointsOfNodes, entry_of_offsets
 from ....crash_points.inside_spark.listener import REFUSE, HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ....judging.references import REFERENCES, SINK
@@ -163,7 +164,7 @@ class QueryDeployment:
         """What is to become of it."""
         self._relay = StoreRelay(subject.relayed, processes.address, self)
         self._files = files
-        self._file_points: dict[int, FilePoints] = {}
+        self._file_points: dict[int, FilePointsOfNodes] = {}
         """Of each incarnation."""
         self.refusals = None if files is None else Refusals(files)
         self._watch = PointWatch(run.scenario, run.passed is not None, processes)
@@ -191,7 +192,7 @@ class QueryDeployment:
         """Raises DeadlinePassed or ProcessDied when a driver does not come up, InvalidOperator when the query fails."""
         self.server.call(self._watch.listen(self.server.token, self._held, files=self._files is not None))
         if self._files is not None:
-            self._watch.announce_files(self._files)
+            self._watch.announce_files(self._files, asks_before=FILE_LAYER in self._run.carriers)
         self._launcher.write_input()
         if self._run.references:
             self._launch()
@@ -607,8 +608,8 @@ class QueryDeployment:
             return None
         said = held.key.partition("/")[2]
         batch = str(max(int(self.batch()), entry_of_offsets(said)))
-        points = self._file_points.setdefault(self._incarnation, FilePoints())
-        key = f"{batch}/{points.name(batch, said, held.side)}"
+        points = self._file_points.setdefault(self._incarnation, FilePointsOfNodes())
+        key = f"{batch}/{points.name(batch, said, held.side, '' if drives else node)}"
         address = Address(DRIVER if drives else TASK, self._incarnation, Point.FILE, key, held.side)
         self._held_on = node
         try:

@@ -13,7 +13,7 @@ from typing import Final
 
 from ....contracts.query import Query
 from ....contracts.scenario import Scenario
-from ....core.addresses import DRIVER, FINE_POINTS, QUERY_POINTS, TASK, TASK_POINTS, Moment, Point
+from ....core.addresses import DRIVER, FINE_POINTS, QUERY_POINTS, TASK, TASK_POINTS, Moment, Point, Side
 from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint
@@ -127,8 +127,8 @@ class PointWatch:
         self._beside_tasks = _beside_tasks(scenario)
         hooks = query.hooks if self._of_the_user else {}
         self._own = [own_hook(name, method) for name, method in hooks.items()]
-        moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
-        lines = tuple((one.side, one.key) for one in moments if one.point is Point.LINE and one.key is not None)
+        self._moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
+        lines = tuple((one.side, one.key) for one in self._moments if one.point is Point.LINE and one.key is not None)
         self._watching = Watching(whose_code(query), whole, lines if not whole else ())
         self._nodes = nodes
         self._listener: PointListener | None = None
@@ -148,9 +148,10 @@ class PointWatch:
             self._listener = PointListener((self._nodes.address, 0), token, arrived)
             self._place = await self._listener.start()
 
-    def announce_files(self, files: MountedFolder) -> None:
-        """Not in the loop. Raises ProcessDied."""
-        files.announce(self._place, self._token, FILES, 0, asks_before=True, others_live=True)
+    def announce_files(self, files: MountedFolder, asks_before: bool) -> None:
+        """Not in the loop. `asks_before`: each of them may be refused. Raises ProcessDied."""
+        before = asks_before or any(one.point is Point.FILE and one.side is Side.BEFORE for one in self._moments)
+        files.announce(self._place, self._token, FILES, 0, asks_before=before, others_live=True)
 
     async def close(self) -> None:
         if self._listener is not None:

@@ -18,6 +18,7 @@ from streamproof.faults.crash_loop import crash_loop
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.failed_write import failed_write
 from streamproof.faults.pause import pause
+from streamproof.faults.python_crash import python_crash
 from streamproof.faults.split_brain import split_brain
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.injection import Part
@@ -240,7 +241,7 @@ class Cluster:
         return [stamped.record for stamped in self.recorder.records if isinstance(stamped.record, Refused)]
 
 
-PIDS = {11: "driver", 22: "driver-2", 33: "node-1"}
+PIDS = {11: "driver", 22: "driver-2", 33: "node-1", 55: "node-0"}
 
 
 @dataclass
@@ -286,7 +287,7 @@ def cluster(
         made.done.append(f"stop {node}")
         return Killed(proof=Proof(1, "processes stopped"))
 
-    monkeypatch.setattr(processes, "nodes", lambda: dict.fromkeys([*PIDS.values(), "node-0"]))
+    monkeypatch.setattr(processes, "nodes", lambda: dict.fromkeys(PIDS.values()))
     monkeypatch.setattr(processes, "node_of", lambda pid, address: PIDS.get(pid))
     monkeypatch.setattr(processes, "kill_node", kill)
     monkeypatch.setattr(processes, "kill_part", part)
@@ -298,7 +299,7 @@ def cluster(
     with deployment.server as server:
         server.call(deployment._watch.listen(server.token, deployment._held, files=files is not None))
         if files is not None:
-            deployment._watch.announce_files(files)  # type: ignore[arg-type]
+            deployment._watch.announce_files(files, asks_before=False)  # type: ignore[arg-type]
         try:
             yield made
         finally:
@@ -586,10 +587,34 @@ def test_a_node_dies_at_an_operation_on_a_file(tmp_path: Path, monkeypatch: pyte
     files = FileLayer(tmp_path / "files")
     moment = replace(AT_ENTRY, side=Side.AFTER)
     with cluster(tmp_path, monkeypatch, crash("driver").at(moment), files=files) as spark:
+        assert not files.asks_before, "nothing is refused"
         spark.announce(said(f"create {ENTRY}"))
         assert spark.done == []
         spark.announce(said(f"create {ENTRY}", side=Side.AFTER))
         assert spark.done == ["kill driver"]
+
+
+def test_the_worker_dies_that_is_the_first_to_come_to_an_operation_on_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where tasks write to one file at once, each is counted as if it were the only one, after the driver."""
+    moment = Moment(Point.FILE, Side.AFTER, "0/unlink sink/db-journal#3", "task")
+    unlinked = "unlink sink/db-journal"
+    files = FileLayer(tmp_path / "files")
+    with cluster(tmp_path, monkeypatch, python_crash("task").at(moment), files=files) as spark:
+        spark.announce(said(unlinked, side=Side.AFTER))
+        for pid in (33, 55):
+            spark.announce(said(unlinked, pid, Side.AFTER))
+        assert spark.done == []
+        spark.announce(said(unlinked, 55, Side.AFTER))
+        assert spark.done == ["kill the python of node-0"]
+        spark.announce(said(unlinked, 33, Side.AFTER))
+        assert len(spark.done) == 1
+    assert [str(address) for address in spark.passed] == [
+        "driver/0#1 after file 0/unlink sink/db-journal#1",
+        *["task/0#1 after file 0/unlink sink/db-journal#2"] * 2,
+        *["task/0#1 after file 0/unlink sink/db-journal#3"] * 2,
+    ]
 
 
 def test_what_is_done_to_an_entry_of_the_offset_log_is_of_its_batch() -> None:
