@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..contracts.registry import Named
+from ..contracts.scenario import Scenario
 from ..core.errors import UserMistake, UsersCodeFailed
 from ..core.verdicts import Status
 from ..core.wording import counted
@@ -28,6 +29,8 @@ class AsStated:
     why_not: str = ""
     failed: str = ""
     """How its code fails; empty where it does not."""
+    interrupted: bool = False
+    """By Ctrl-C, in it or before it."""
 
     @property
     def violations(self) -> tuple[tuple[Trial, Outcome], ...]:
@@ -47,20 +50,36 @@ class AsStated:
         what = f"under {own}, with {counted(self.events, 'event')}"
         if self.failed:
             return f"{what}: its code fails: {self.failed}"
+        if self.interrupted:
+            return f"interrupted {what}: nothing is known of that"
         if self.outcome is None:
             return f"not tried {what}: {self.why_not}"
         why = f" ({self.outcome.reason})" if self.outcome.reason else ""
         return f"{what}: {self.outcome.status}{why}"
 
 
-def try_as_stated(own: Named, bench: Bench, options: SimulationOptions | None) -> AsStated | None:
-    """`bench` is that of the search. None: the scenario has no faults of its own. What is wrong with these, or at its
-    own sizes, takes nothing away from what a search has found that needs neither: it is told."""
+def try_as_stated(
+    own: Named, bench: Bench, options: SimulationOptions | None, *, interrupted: bool = False
+) -> AsStated | None:
+    """`bench` is that of the search, and whether somebody has `interrupted` that, so that this is not tried any more.
+    None: the scenario has no faults of its own. What is wrong with these, or at its own sizes, takes nothing away from
+    what a search has found that needs neither: it is told. Ctrl-C ends it."""
     scenario = own.scenario
     if not scenario.faults:
         return None
     trial = Trial(tuple(scenario.faults), bench.seed)
-    told = AsStated(trial, scenario.workload.events)
+    told = AsStated(trial, scenario.workload.events, interrupted=interrupted)
+    if interrupted:
+        return told
+    try:
+        return _tried(scenario, trial, bench, options, told)
+    except KeyboardInterrupt:
+        return replace(told, interrupted=True)
+
+
+def _tried(
+    scenario: Scenario, trial: Trial, bench: Bench, options: SimulationOptions | None, told: AsStated
+) -> AsStated:
     try:
         whole = Bench(scenario, bench.registry, seed=bench.seed, options=options)
         check_scenario(replace(whole.scenario, faults=trial.schedule), whole.cluster, whole.registry)

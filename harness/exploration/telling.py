@@ -161,7 +161,9 @@ def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
     """How close failures came to a bound, and by which schedule."""
     if found is None:
         return
-    sought = f"{counted(found.tried, 'schedule')} sought it"
+    sought = (
+        f"{counted(found.tried, 'schedule')} sought it{', until that was interrupted' if found.interrupted else ''}"
+    )
     if found.failed is not None:
         yield Fact("errors", f"the code fails under a schedule that was to seek the largest: {found.failed}", Tone.BAD)
     if not found.ratio:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.topology import Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.documenting import document_of
 from streamproof.harness.exploration.exploring import Explored, explore
-from streamproof.harness.exploration.search import SearchBudget
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings
 from streamproof.harness.exploration.telling import view_of_search
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.spec import Setup
@@ -63,9 +65,9 @@ def searched(tmp_path: Path, *faults: Fault, own: bool = True, short: bool = Tru
     return searched_for(Scenario(subject, numbered(events=400), faults), tmp_path, own)
 
 
-def searched_for(scenario: Scenario, tmp_path: Path, own: bool = True) -> Explored:
+def searched_for(scenario: Scenario, tmp_path: Path, own: bool = True, **given: Any) -> Explored:
     stated, small = (Named("mine", "mine:scenario", "", one) for one in (scenario, scaled(scenario)))
-    given = {"own": stated} if own else {}
+    given |= {"own": stated} if own else {}
     return explore(small, Registry(), SearchBudget(40), seed=7, jobs=1, output=tmp_path / "found.json", **given)
 
 
@@ -140,15 +142,14 @@ class FewAlone(Trace):
         return super().process(event, state)
 
 
+def traced_by(operator: Trace) -> Topology:
+    topology = trace()
+    return replace(topology, stages={**topology.stages, "trace": replace(topology.stages["trace"], operator=operator)})
+
+
 @pytest.mark.parametrize("sound", [True, False])
 def test_code_that_fails_with_all_of_the_input_is_told_beside_what_was_found(sound: bool, tmp_path: Path) -> None:
-    topology = trace()
-    stages = {
-        name: replace(stage, operator=FewAlone()) if name == "trace" else stage
-        for name, stage in topology.stages.items()
-    }
-    topology = replace(topology, stages=stages)
-    subject = passive_replication(topology, checkpoint_every=events(50), sink_filter=sound)
+    subject = passive_replication(traced_by(FewAlone()), checkpoint_every=events(50), sink_filter=sound)
     scenario = Scenario(subject, numbered(events=400), [CRASH], claims=[exactly_once_output()])
     found = searched_for(scenario, tmp_path)
     assert found.exit_status is (ExitStatus.USER_MISTAKE if sound else ExitStatus.VIOLATED)
@@ -166,3 +167,60 @@ def test_what_holds_in_a_small_world_is_unknown_where_as_stated_the_claim_rests_
     assert (found.findings.statuses[Status.VIOLATED], found.findings.essential) == (0, 0)
     assert found.exit_status is ExitStatus.UNKNOWN
     assert "UNKNOWN (this was not tried: no checkpoint became durable" in str(found.stated)
+
+
+class Interrupted(Trace):
+    """Somebody ends the run by a signal, once it takes more input than a small world has."""
+
+    def __init__(self, by: signal.Signals) -> None:
+        super().__init__()
+        self._by = by
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.seq > MOST:
+            signal.raise_signal(self._by)
+        return super().process(event, state)
+
+
+def interrupted(by: signal.Signals, sound: bool) -> Scenario:
+    subject = passive_replication(traced_by(Interrupted(by)), checkpoint_every=events(50), sink_filter=sound)
+    return Scenario(subject, numbered(events=400), [CRASH], claims=[exactly_once_output()])
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_ctrl_c_while_it_runs_as_stated_is_none_while_it_searched(sound: bool, tmp_path: Path) -> None:
+    found = searched_for(interrupted(signal.SIGINT, sound), tmp_path)
+    said = "interrupted under its own fault, with 400 events: nothing is known of that"
+    assert (str(found.stated), found.findings.interrupted, found.findings.tried) == (said, False, 40)
+    assert found.exit_status is (None if sound else ExitStatus.VIOLATED)
+    assert document_of(found)["interrupted"]
+    facts = {fact.label: fact.text for fact in view_of_search(found).facts}
+    assert facts["schedules"].startswith("40, in ")
+    assert "go on" not in facts
+    assert facts["as stated"] == said
+
+
+def test_who_is_ended_while_it_runs_as_stated_has_kept_what_was_found_before(tmp_path: Path) -> None:
+    class Ended(SystemExit):
+        pass
+
+    def end(number: int, frame: object) -> None:
+        raise Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(Ended):
+            searched_for(interrupted(signal.SIGTERM, sound=False), tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (tmp_path / "found.json").exists()
+
+
+def test_what_is_not_run_as_stated_since_the_search_was_interrupted_is_said(tmp_path: Path) -> None:
+    found = searched_for(interrupted(signal.SIGINT, sound=True), tmp_path, show=interrupting)
+    assert (found.findings.interrupted, found.exit_status) == (True, None)
+    assert str(found.stated) == "interrupted under its own fault, with 400 events: nothing is known of that"
+
+
+def interrupting(findings: SearchFindings) -> None:
+    raise KeyboardInterrupt
