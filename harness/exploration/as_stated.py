@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..contracts.registry import Named
-from ..contracts.scenario import Scenario
 from ..core.errors import UserMistake, UsersCodeFailed
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..running.run import check_scenario
+from ..running.determinism import beginning
+from ..running.judgement import examine_operators, judge_history
+from ..running.run import check_scenario, origin_of
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, Outcome, Trial
 
@@ -29,6 +30,9 @@ class AsStated:
     why_not: str = ""
     failed: str = ""
     """How its code fails; empty where it does not."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at of its code: whether that gives the same every time, or remembers what no simulated crash
+    takes."""
     interrupted: bool = False
     """By Ctrl-C, in it or before it."""
 
@@ -55,7 +59,7 @@ class AsStated:
         if self.outcome is None:
             return f"not tried {what}: {self.why_not}"
         why = f" ({self.outcome.reason})" if self.outcome.reason else ""
-        return f"{what}: {self.outcome.status}{why}"
+        return "; not looked at: ".join((f"{what}: {self.outcome.status}{why}", *self.unseen))
 
 
 def try_as_stated(
@@ -72,21 +76,27 @@ def try_as_stated(
     if interrupted:
         return told
     try:
-        return _tried(scenario, trial, bench, options, told)
+        return _tried(own, trial, bench, options, told)
     except KeyboardInterrupt:
         return replace(told, interrupted=True)
 
 
-def _tried(
-    scenario: Scenario, trial: Trial, bench: Bench, options: SimulationOptions | None, told: AsStated
-) -> AsStated:
+def _tried(own: Named, trial: Trial, bench: Bench, options: SimulationOptions | None, told: AsStated) -> AsStated:
+    """As the command `run` does, and judged as that judges."""
     try:
-        whole = Bench(scenario, bench.registry, seed=bench.seed, options=options)
-        check_scenario(replace(whole.scenario, faults=trial.schedule), whole.cluster, whole.registry)
+        whole = Bench(own.scenario, bench.registry, seed=bench.seed, options=options, thorough=True)
+        # What is expected to break is left aside, as are claims on time.
+        planned = replace(whole.scenario, faults=trial.schedule, claims=whole.claims)
+        check_scenario(planned, whole.cluster, whole.registry)
     except UserMistake as error:
         return replace(told, why_not=str(error))
     try:
-        outcome = whole.outcome(whole.run(trial.schedule, trial.seed), alone=True)
+        history = whole.run(trial.schedule, trial.seed)
+        offered = beginning(history, planned.subject.sources)
+        determinism = examine_operators(planned, offered, origin_of(own, whole.registry))
+        judged = judge_history(planned, history, whole.registry.oracles, whole.cluster.virtual_time, determinism)
     except UsersCodeFailed as error:
         return replace(told, failed=str(error))
-    return replace(told, bench=whole, outcome=outcome)
+    outcome = whole.outcome_of(history, judged.verdicts)
+    unseen = tuple(filter(None, (judged.unchecked, judged.not_looked_at)))
+    return replace(told, bench=whole, outcome=outcome, unseen=unseen)

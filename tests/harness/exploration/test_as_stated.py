@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import re
 import signal
 from dataclasses import replace
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from remembering import Noting, RelyingOnLater
 from streamproof.faults.crash import crash
 from streamproof.faults.stop import stop
 from streamproof.harness.contracts.registry import Named, Registry
@@ -20,8 +23,9 @@ from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.core.topology import Topology
+from streamproof.harness.core.topology import Role, Topology
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.exploration.documenting import document_of
 from streamproof.harness.exploration.exploring import Explored, explore
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings
@@ -224,3 +228,52 @@ def test_what_is_not_run_as_stated_since_the_search_was_interrupted_is_said(tmp_
 
 def interrupting(findings: SearchFindings) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("of_others", [False, True])
+def test_what_is_remembered_where_a_real_crash_takes_it_makes_nothing_hold_as_stated(
+    of_others: bool, tmp_path: Path
+) -> None:
+    """And is asked for by none of the small runs."""
+    subject = passive_replication(trace(), checkpoint_every=events(50), sink_filter=True)
+    own = subject.setups[Role.OPERATOR]
+    own = replace(own, mechanisms=(RelyingOnLater(MOST, of_others), *own.mechanisms))
+    subject = replace(subject, setups={**subject.setups, Role.OPERATOR: own})
+    try:
+        found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path)
+    finally:
+        json.__dict__.pop("_late", None)
+    said = str(found.stated).removeprefix("under its own fault, with 400 events: ")
+    if of_others:
+        assert found.exit_status is ExitStatus.UNKNOWN
+        assert said.startswith("UNKNOWN (")
+        assert "where it goes on in another process, it comes to something else" in said
+    else:
+        assert (found.exit_status, said) == (ExitStatus.VIOLATED, "VIOLATED")
+        assert replay_counterexample(found.kept[0].file, scenario=Scenario(subject, numbered(events=400))).exact
+
+
+class DrawsLate(Trace):
+    """Does not give the same every time, with more input than a small world has."""
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.seq > MOST:
+            return (("drawn", random.random()),)
+        return super().process(event, state)
+
+
+def test_what_does_not_give_the_same_every_time_as_stated_is_unknown(tmp_path: Path) -> None:
+    subject = passive_replication(traced_by(DrawsLate()), checkpoint_every=events(50), sink_filter=True)
+    found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path)
+    assert (found.findings.statuses[Status.VIOLATED], found.exit_status) == (0, ExitStatus.UNKNOWN)
+    assert "does not give the same" in str(found.stated)
+
+
+def test_what_was_not_looked_at_of_what_it_remembers_as_stated_is_said(tmp_path: Path) -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(50), sink_filter=True)
+    own = subject.setups[Role.OPERATOR]
+    own = replace(own, mechanisms=(Noting(str(tmp_path / "notes")), *own.mechanisms))
+    subject = replace(subject, setups={**subject.setups, Role.OPERATOR: own})
+    found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path)
+    assert found.exit_status is ExitStatus.HOLDS
+    assert re.search(r"with 400 events: HOLDS; not looked at: what becomes of the files .*notes", str(found.stated))
