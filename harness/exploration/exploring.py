@@ -14,11 +14,13 @@ from typing import Final
 
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
+from ..contracts.subject import SchemeSubject
 from ..core.errors import ExitStatus, StorageFailed, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
+from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .as_stated import AsStated, try_as_stated
 from .bench import Bench, Outcome, Trial, resized
@@ -180,9 +182,20 @@ def explore(
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     if output is not None and output.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: that is a folder; name a file in it")
-    require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
+    subjects = [bench.subject, *([] if own is None else [own.scenario.subject])]
+    at_first = [OutsideMemory(subject) for subject in subjects if isinstance(subject, SchemeSubject)]
+
+    def forget() -> None:
+        """What follows finds what the code keeps outside of the world as it was before anything was run: what comes of
+        it rests neither on what was tried before, nor on whether that was tried in this process."""
+        for memory in at_first:
+            memory.put_back()
+
+    require_repeatable(named.scenario)
+    forget()
     bench.require_forgetting()
+    forget()
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
@@ -238,6 +251,7 @@ def explore(
     interrupted = findings.interrupted
     for violation in findings.first_of_each_kind():
         interrupted |= not keep(named, bench, violation, findings)
+    forget()
     stated = None if own is None else try_as_stated(own, bench, _world(for_spark, False), interrupted=interrupted)
     if own is not None and stated is not None and stated.bench is not None:
         # What the search has found by itself counts once.
@@ -245,6 +259,7 @@ def explore(
         for violation in _new_kinds(findings, new):
             # It is the user's own, and with all of its input thousands of runs would take long.
             keep(own, stated.bench, violation, findings, small=True)
+    forget()
     largest = None
     interrupted |= stated is not None and stated.interrupted
     if errors and not interrupted and measures(bench):

@@ -6,7 +6,7 @@ import json
 import random
 import re
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ from streamproof.harness.exploration.documenting import document_of
 from streamproof.harness.exploration.exploring import Explored, explore
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings
 from streamproof.harness.exploration.telling import view_of_search
+from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.spec import Setup
 from streamproof.reference_impls.mechanisms.output_log import OutputLog
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -71,8 +73,8 @@ def searched(tmp_path: Path, *faults: Fault, own: bool = True, short: bool = Tru
 
 def searched_for(scenario: Scenario, tmp_path: Path, own: bool = True, **given: Any) -> Explored:
     stated, small = (Named("mine", "mine:scenario", "", one) for one in (scenario, scaled(scenario)))
-    given |= {"own": stated} if own else {}
-    return explore(small, Registry(), SearchBudget(40), seed=7, jobs=1, output=tmp_path / "found.json", **given)
+    given = {"jobs": 1, **given} | ({"own": stated} if own else {})
+    return explore(small, Registry(), SearchBudget(40), seed=7, output=tmp_path / "found.json", **given)
 
 
 CRASH = crash("trace-0").after(events(120))
@@ -277,3 +279,42 @@ def test_what_was_not_looked_at_of_what_it_remembers_as_stated_is_said(tmp_path:
     found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path)
     assert found.exit_status is ExitStatus.HOLDS
     assert re.search(r"with 400 events: HOLDS; not looked at: what becomes of the files .*notes", str(found.stated))
+
+
+@dataclass(frozen=True)
+class Wearing(Mechanism):
+    """Loses what comes in, with more input than a small world has, once it was called more often than a run of its own
+    calls it."""
+
+    most: int
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Wearing(machine, self.most)
+
+
+_calls: list[int] = []
+
+
+class _Wearing(AtWork):
+    def __init__(self, machine: Machine, most: int) -> None:
+        super().__init__(machine)
+        self._most = most
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        _calls.append(len(events))
+        worn = bool(events) and events[-1].seq > MOST and len(_calls) > self._most
+        return [] if worn else events
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_search_has_left_in_variables_is_not_there_as_stated(jobs: int, tmp_path: Path) -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(50), sink_filter=True)
+    own = subject.setups[Role.OPERATOR]
+    own = replace(own, mechanisms=(Wearing(1_000), *own.mechanisms))
+    subject = replace(subject, setups={**subject.setups, Role.OPERATOR: own})
+    _calls.append(17)
+    found = searched_for(Scenario(subject, numbered(events=400), [CRASH]), tmp_path, jobs=jobs)
+    assert str(found.stated) == "under its own fault, with 400 events: HOLDS"
+    assert found.exit_status is ExitStatus.HOLDS
+    assert _calls == [17]
+    _calls.clear()
