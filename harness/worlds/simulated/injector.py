@@ -77,7 +77,7 @@ class Victims(Protocol):
 _Heal = Callable[[], Proof]
 _LOST_WITH_IT: Final = "messages handed over and lost"
 _NOBODY: Final = Proof(0, "slices that had begun there")
-"""That a node died with nobody on it, and nobody who was to come back: it did not take place for any slice."""
+"""That whatever died had nobody on it, and nobody who was to come back: no slice has failed."""
 
 
 class Injector:
@@ -285,16 +285,18 @@ def _running(world: Victims, hit: Iterable[tuple[str, SimulatedNode]]) -> list[_
 
 
 def _crashed(
-    ran: Iterable[_Ran],
+    ran: Sequence[_Ran],
     nowhere: Iterable[str],
     outstanding: bool,
     lost: Callable[[tuple[tuple[str, int], ...]], int] | None,
 ) -> list[Bite]:
     """Of a crash. `lost` says how many messages are lost with incarnations, where they are."""
     bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
-    for target, node, actors, incarnations, begun in ran:
-        proof = None if lost is None else Proof(lost(incarnations), _LOST_WITH_IT)
-        proof = proof if begun else _NOBODY
+    hit_somebody = any(begun for *_, begun in ran)
+    for target, node, actors, incarnations, _ in ran:
+        proof = None if hit_somebody else _NOBODY
+        if lost is not None:
+            proof = Proof(lost(incarnations), _LOST_WITH_IT)
         bites.append(Bite(target, node, actors, outstanding, gone=True, proof=proof))
     return bites
 

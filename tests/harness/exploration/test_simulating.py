@@ -32,6 +32,7 @@ from streamproof.harness.protocol.sink import SinkSlice
 from streamproof.harness.protocol.spec import Setup
 from streamproof.harness.recording.history import NodeGone
 from streamproof.harness.recording.records import CheckpointDurable
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.totals import Totals, one_total
@@ -238,6 +239,8 @@ def test_a_crash_where_nobody_has_begun_is_no_proof_of_anything() -> None:
         assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNPROVEN)
         assert verdict.reason.endswith("it got in the way of nothing (slices that had begun there: 0)")
         assert any(isinstance(entry, NodeGone) for entry in early.history.timeline)
+    both = simulate(scenario, [crash("trace-0", "node-5").after(ms(10))], options=SimulationOptions(nodes=6))
+    assert both.holds, "that one of the nodes was idle makes the other's death none"
     lost, placed_anew = crash("trace-0").after(ms(10)), crash("trace-0").after(ms(16))
     again = simulate(scenario, [lost, placed_anew])
     assert again.holds
