@@ -87,6 +87,11 @@ class Outcome:
     bitten: tuple[str, ...] = ()
     """The kinds of its faults that have bitten, where it was judged plainly."""
 
+    @property
+    def judged(self) -> bool:
+        """Whether it was judged plainly: its faults bit, and were no more than is claimed to be survived."""
+        return self.status is not Status.UNKNOWN
+
 
 BEYOND: Final = "the schedule goes beyond what is claimed"
 """Why it is UNKNOWN whether a subject survives what it does not claim to."""

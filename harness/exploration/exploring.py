@@ -126,8 +126,8 @@ class Explored:
 
     @property
     def untried(self) -> tuple[Activity, ...]:
-        """What the claims rest on, and was at work under none of the schedules."""
-        return unexercised(self.bench.rests_on, self.findings.exercised)
+        """What the claims rest on, and was at work under none of the schedules that were judged plainly."""
+        return unexercised(self.bench.rests_on, self.findings.exercised_plainly)
 
     @property
     def unbitten(self) -> tuple[str, ...]:
@@ -137,9 +137,9 @@ class Explored:
 
     @property
     def unasked(self) -> tuple[Activity, ...]:
-        """What the subject has switched on, and was at work under none of the schedules either: by what it says itself,
-        no claim rests on that."""
-        return unexercised(self.bench.subject.switched_on - self.bench.rests_on, self.findings.exercised)
+        """What the subject has switched on, and was at work under none of these either: by what it says itself, no
+        claim rests on that."""
+        return unexercised(self.bench.subject.switched_on - self.bench.rests_on, self.findings.exercised_plainly)
 
 
 def _nothing(_: object) -> None:
