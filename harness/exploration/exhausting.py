@@ -21,6 +21,7 @@ EXHAUSTED_BATCHES: Final = 5
 of a slice."""
 
 
+PLAINLY: Final = "where a schedule was judged plainly"
 PROVED: Final = 2
 """So many crashes, one after the other, are tried by a search that proves something."""
 
@@ -133,7 +134,7 @@ def _outcome(bench: Bench, made: CrashStatement) -> str:
     elif not made.holds:
         said = "nothing is known, as none harmed anybody within what is claimed"
     elif made.never:
-        said = f"no violation, but {made.never}"
+        said = f"no violation, but {PLAINLY}, {made.never}"
     elif made.complete:
         said = f"{claims} holds"
     else:
