@@ -244,3 +244,34 @@ class _ReadingLater(AtWork):
             else:
                 self._file.write_text("some")
         return events
+
+
+_late: set[str] = set()
+
+
+@dataclass(frozen=True)
+class RelyingOnLater(Mechanism):
+    """Who comes in the place of another loses what comes after so many events, unless that one has said that it had
+    begun with these: in a variable of this module, or of one `of_others`."""
+
+    most: int
+    of_others: bool
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _RelyingOnLater(machine, self)
+
+
+class _RelyingOnLater(AtWork):
+    def __init__(self, machine: Machine, declared: RelyingOnLater) -> None:
+        super().__init__(machine)
+        self._most = declared.most
+        self._said: set[str] = json.__dict__.setdefault("_late", set()) if declared.of_others else _late
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        mine = self.machine.spec.slice_id
+        if not events or events[-1].seq <= self._most:
+            return events
+        if self.machine.incarnation > 1 and mine not in self._said:
+            return []
+        self._said.add(mine)
+        return events

@@ -10,7 +10,8 @@ from random import Random
 from typing import cast
 
 from ..core.addresses import Point
-from ..core.errors import InvalidScenario, Unsupported
+from ..core.error_text import described_error
+from ..core.errors import InvalidFault, InvalidScenario, StreamproofError, Unsupported
 from ..core.places import Places
 from ..core.quantities import Duration
 from ..core.schedule import Fault
@@ -306,6 +307,19 @@ class FaultKind:
             where = ", ".join(f"{reach} on {name}" for name, reach in sorted(self.carriers))
             raise Unsupported(f"no {self.name} of {reach} on {cluster}; it can be had of: {where}")
         return carrier
+
+    def drawn_fault(self, random: Random, aims: Aims) -> Fault:
+        """One that is drawn at random. Raises InvalidFault where the kind fails to, or draws anything else."""
+        assert self.draw is not None
+        try:
+            drawn: object = self.draw(random, aims)
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise InvalidFault(f"no {self.name} could be drawn: {described_error(error)}") from error
+        if not isinstance(drawn, Fault) or drawn.kind != self.name:
+            raise InvalidFault(f"where a {self.name} was to be drawn, its draw() gave {drawn!r}: let it return one")
+        return drawn
 
     def require_drawn(self, cluster: str) -> None:
         """Raises Unsupported where none can be drawn at random, or be had there."""

@@ -9,7 +9,9 @@ from ..contracts.registry import Named
 from ..core.errors import UserMistake, UsersCodeFailed
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..running.run import check_scenario
+from ..running.determinism import beginning
+from ..running.judgement import examine_operators, judge_history
+from ..running.run import check_scenario, origin_of
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, Outcome, Trial
 
@@ -28,6 +30,11 @@ class AsStated:
     why_not: str = ""
     failed: str = ""
     """How its code fails; empty where it does not."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at of its code: whether that gives the same every time, or remembers what no simulated crash
+    takes."""
+    interrupted: bool = False
+    """By Ctrl-C, in it or before it."""
 
     @property
     def violations(self) -> tuple[tuple[Trial, Outcome], ...]:
@@ -47,27 +54,49 @@ class AsStated:
         what = f"under {own}, with {counted(self.events, 'event')}"
         if self.failed:
             return f"{what}: its code fails: {self.failed}"
+        if self.interrupted:
+            return f"interrupted {what}: nothing is known of that"
         if self.outcome is None:
             return f"not tried {what}: {self.why_not}"
         why = f" ({self.outcome.reason})" if self.outcome.reason else ""
-        return f"{what}: {self.outcome.status}{why}"
+        return "; not looked at: ".join((f"{what}: {self.outcome.status}{why}", *self.unseen))
 
 
-def try_as_stated(own: Named, bench: Bench, options: SimulationOptions | None) -> AsStated | None:
-    """`bench` is that of the search. None: the scenario has no faults of its own. What is wrong with these, or at its
-    own sizes, takes nothing away from what a search has found that needs neither: it is told."""
+def try_as_stated(
+    own: Named, bench: Bench, options: SimulationOptions | None, *, interrupted: bool = False
+) -> AsStated | None:
+    """`bench` is that of the search, and whether somebody has `interrupted` that, so that this is not tried any more.
+    None: the scenario has no faults of its own. What is wrong with these, or at its own sizes, takes nothing away from
+    what a search has found that needs neither: it is told. Ctrl-C ends it."""
     scenario = own.scenario
     if not scenario.faults:
         return None
     trial = Trial(tuple(scenario.faults), bench.seed)
-    told = AsStated(trial, scenario.workload.events)
+    told = AsStated(trial, scenario.workload.events, interrupted=interrupted)
+    if interrupted:
+        return told
     try:
-        whole = Bench(scenario, bench.registry, seed=bench.seed, options=options)
-        check_scenario(replace(whole.scenario, faults=trial.schedule), whole.cluster, whole.registry)
+        return _tried(own, trial, bench, options, told)
+    except KeyboardInterrupt:
+        return replace(told, interrupted=True)
+
+
+def _tried(own: Named, trial: Trial, bench: Bench, options: SimulationOptions | None, told: AsStated) -> AsStated:
+    """As the command `run` does, and judged as that judges."""
+    try:
+        whole = Bench(own.scenario, bench.registry, seed=bench.seed, options=options, thorough=True)
+        # What is expected to break is left aside, as are claims on time.
+        planned = replace(whole.scenario, faults=trial.schedule, claims=whole.claims)
+        check_scenario(planned, whole.cluster, whole.registry)
     except UserMistake as error:
         return replace(told, why_not=str(error))
     try:
-        outcome = whole.outcome(whole.run(trial.schedule, trial.seed), alone=True)
+        history = whole.run(trial.schedule, trial.seed)
+        offered = beginning(history, planned.subject.sources)
+        determinism = examine_operators(planned, offered, origin_of(own, whole.registry))
+        judged = judge_history(planned, history, whole.registry.oracles, whole.cluster.virtual_time, determinism)
     except UsersCodeFailed as error:
         return replace(told, failed=str(error))
-    return replace(told, bench=whole, outcome=outcome)
+    outcome = whole.outcome_of(history, judged.verdicts)
+    unseen = tuple(filter(None, (judged.unchecked, judged.not_looked_at)))
+    return replace(told, bench=whole, outcome=outcome, unseen=unseen)

@@ -87,6 +87,11 @@ class Outcome:
     bitten: tuple[str, ...] = ()
     """The kinds of its faults that have bitten, where it was judged plainly."""
 
+    @property
+    def judged(self) -> bool:
+        """Whether it was judged plainly: its faults bit, and were no more than is claimed to be survived."""
+        return self.status is not Status.UNKNOWN
+
 
 BEYOND: Final = "the schedule goes beyond what is claimed"
 """Why it is UNKNOWN whether a subject survives what it does not claim to."""
@@ -110,12 +115,19 @@ class Bench:
     """
 
     def __init__(
-        self, scenario: Scenario, registry: Registry, *, seed: int, options: SimulationOptions | None = None
+        self,
+        scenario: Scenario,
+        registry: Registry,
+        *,
+        seed: int,
+        options: SimulationOptions | None = None,
+        thorough: bool = False,
     ) -> None:
+        """`thorough`: each run is made as the command `run` makes it (see `SimulatedCluster`)."""
         self.scenario = replace(scenario, faults=(), breaks=())
         self.registry = registry
         self.seed = seed
-        self.cluster = SimulatedCluster(options)
+        self.cluster = SimulatedCluster(options, thorough=thorough)
         self.cluster.check(scenario)
         self.whole_runs = ""
         """Why every run is a whole one; empty where they can branch off from one another."""
@@ -391,10 +403,9 @@ class Bench:
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
         return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, spared)
 
-    def judge(self, history: History, *, alone: bool = False) -> tuple[Verdict, ...]:
-        """Of the claims. In a run that is `alone`, and not one of many, what they rest on has to have been at work."""
-        exercised = self.subject.exercised(history) if alone and not self.scenario.minimal else None
-        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles, exercised))
+    def judge(self, history: History) -> tuple[Verdict, ...]:
+        """Of the claims. What they rest on need not have been at work in one run of many."""
+        return tuple(judge_claims(self.subject, self._case(history), self.claims, self.registry.oracles))
 
     def violates(self, history: History, kind: ViolationKind) -> bool:
         """Whether a run violates a claim in this way, and none of those before. Nothing else of it is judged."""
@@ -429,9 +440,9 @@ class Bench:
             history = self.run(trial.schedule, trial.seed)
         return self.outcome(history)
 
-    def outcome(self, history: History, *, alone: bool = False) -> Outcome:
-        """What a run has come to; see `judge`."""
-        return self._outcome(history, self.judge(history, alone=alone), self.subject.at_work(history))
+    def outcome(self, history: History) -> Outcome:
+        """What a run has come to."""
+        return self.outcome_of(history, self.judge(history))
 
     def outcome_beyond(self, history: History) -> Outcome | None:
         """What a run that was left where it is comes to, if it goes beyond all that is claimed; else None."""
@@ -505,8 +516,9 @@ class Bench:
         self._trunks.close()
         self._trunk, self.whole_runs = None, why
 
-    def _outcome(self, history: History, verdicts: Sequence[Verdict], at_work: tuple[Activity, ...]) -> Outcome:
-        struck = _struck(history)
+    def outcome_of(self, history: History, verdicts: Sequence[Verdict]) -> Outcome:
+        """The same, by the verdicts on it."""
+        struck, at_work = _struck(history), self.subject.at_work(history)
         kind = kind_of(verdicts)
         if kind is not None:
             return Outcome(Status.VIOLATED, struck, kind, at_work=at_work, bitten=_bitten(history))

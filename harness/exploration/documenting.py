@@ -40,7 +40,7 @@ def document_of(explored: Explored) -> dict[str, Any]:
         "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
         "schedules": findings.tried,
         "exhausted": findings.exhausted,
-        "interrupted": findings.interrupted,
+        "interrupted": explored.interrupted,
         "seconds": round(findings.seconds, 3),
         "jobs": findings.jobs,
         "spark_master": findings.master or None,

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..judging.exercised import said_never, unexercised
+from ..judging.exercised import Activity, said_never, unexercised
 from ..recording.records import CheckpointDurable
 from .bench import BEYOND, Bench
 from .plans import RUN_ON, SearchPlan, Successive, said_together
@@ -21,6 +21,7 @@ EXHAUSTED_BATCHES: Final = 5
 of a slice."""
 
 
+PLAINLY: Final = "where a schedule was judged plainly"
 PROVED: Final = 2
 """So many crashes, one after the other, are tried by a search that proves something."""
 
@@ -54,29 +55,35 @@ class CrashStatement:
     unknown: int
     """UNKNOWN for another reason."""
     never: str
-    """What the claims rest on and was at work under none; empty where all of it was."""
+    """What the claims rest on and was at work under none that was judged plainly; empty where all of it was."""
+    untried: tuple[Activity, ...] = ()
+    """The same."""
 
     @property
     def proves(self) -> bool:
-        """Whether the claims hold under all of them, as far as these stay within what is claimed."""
-        return self.complete and self.holds > 0 and not (self.violated or self.unknown or self.never)
+        """Whether the claims hold under all of them, as far as these stay within what is claimed. Whether what they
+        rest on was at work is asked of all together (`prove`)."""
+        return self.complete and self.holds > 0 and not (self.violated or self.unknown)
 
 
 def statements(bench: Bench, findings: SearchFindings) -> list[CrashStatement]:
     """One for each number of crashes that was tried, and for single ones and pairs also where there was no time for
     any: what proves something has tried these."""
     asked = (one for _, one in sorted(findings.successions.items()))
-    return [_statement(bench, findings, one) for one in asked if one.tried or not (one.exact or one.faults > PROVED)]
+    return [_statement(bench, one) for one in asked if one.tried or not (one.exact or one.faults > PROVED)]
 
 
 def prove(stated: Sequence[CrashStatement]) -> bool:
-    """Whether the claims hold under every crash and every pair."""
-    return all(one.proves for one in stated if one.faults <= PROVED)
+    """Whether the claims hold under every crash and every pair, and all that they rest on was at work under some."""
+    proving = [one for one in stated if one.faults <= PROVED]
+    untried = frozenset(Activity).intersection(*(one.untried for one in proving))
+    return all(one.proves for one in proving) and not untried
 
 
-def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> CrashStatement:
+def _statement(bench: Bench, one: Succession) -> CrashStatement:
     beyond = one.reasons[BEYOND]
     unknown = one.statuses[Status.UNKNOWN]
+    untried = unexercised(bench.rests_on, one.exercised)
     made = CrashStatement(
         "",
         one.faults,
@@ -90,7 +97,8 @@ def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> Crash
         beyond - one.cut,
         unknown - one.essential - beyond,
         one.essential,
-        said_never(unexercised(bench.rests_on, findings.exercised)),
+        said_never(untried),
+        untried,
     )
     return replace(made, text=f"{_which(one)} of {world_of(bench)}: {_outcome(bench, made)}")
 
@@ -126,7 +134,7 @@ def _outcome(bench: Bench, made: CrashStatement) -> str:
     elif not made.holds:
         said = "nothing is known, as none harmed anybody within what is claimed"
     elif made.never:
-        said = f"no violation, but {made.never}"
+        said = f"no violation, but {PLAINLY}, {made.never}"
     elif made.complete:
         said = f"{claims} holds"
     else:

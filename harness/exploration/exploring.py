@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
+from ..contracts.subject import SchemeSubject
 from ..core.errors import ExitStatus, StorageFailed, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
+from ..running.run import origin_of
+from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .as_stated import AsStated, try_as_stated
 from .bench import Bench, Outcome, Trial, resized
@@ -77,7 +81,14 @@ class Explored:
     """Of the faults that were to be drawn."""
     stated: AsStated | None = None
     """What the scenario's own faults came to at its own sizes; None where it has none, or the search was not in a small
-    world."""
+    world, or has not come so far."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C has ended the search, or what comes after it."""
+        stated, errors = self.stated, self.errors
+        parts = (self.findings.interrupted, stated is not None and stated.interrupted)
+        return any(parts) or (errors is not None and errors.interrupted)
 
     @property
     def power(self) -> SearchPower | str:
@@ -94,7 +105,7 @@ class Explored:
         statuses = self.findings.statuses
         if statuses[Status.VIOLATED]:
             return ExitStatus.VIOLATED
-        if self.findings.interrupted or self.goes_on:
+        if self.interrupted or self.goes_on:
             return None
         if (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed):
             return ExitStatus.USER_MISTAKE
@@ -116,8 +127,8 @@ class Explored:
 
     @property
     def untried(self) -> tuple[Activity, ...]:
-        """What the claims rest on, and was at work under none of the schedules."""
-        return unexercised(self.bench.rests_on, self.findings.exercised)
+        """What the claims rest on, and was at work under none of the schedules that were judged plainly."""
+        return unexercised(self.bench.rests_on, self.findings.exercised_plainly)
 
     @property
     def unbitten(self) -> tuple[str, ...]:
@@ -127,9 +138,9 @@ class Explored:
 
     @property
     def unasked(self) -> tuple[Activity, ...]:
-        """What the subject has switched on, and was at work under none of the schedules either: by what it says itself,
-        no claim rests on that."""
-        return unexercised(self.bench.subject.switched_on - self.bench.rests_on, self.findings.exercised)
+        """What the subject has switched on, and was at work under none of these either: by what it says itself, no
+        claim rests on that."""
+        return unexercised(self.bench.subject.switched_on - self.bench.rests_on, self.findings.exercised_plainly)
 
 
 def _nothing(_: object) -> None:
@@ -172,9 +183,20 @@ def explore(
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     if output is not None and output.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: that is a folder; name a file in it")
-    require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
+    subjects = [bench.subject, *([] if own is None else [own.scenario.subject])]
+    at_first = [OutsideMemory(subject) for subject in subjects if isinstance(subject, SchemeSubject)]
+
+    def forget() -> None:
+        """What follows finds what the code keeps outside of the world as it was before anything was run: what comes of
+        it rests neither on what was tried before, nor on whether that was tried in this process."""
+        for memory in at_first:
+            memory.put_back()
+
+    require_repeatable(named.scenario, origin_of(named, registry))
+    forget()
     bench.require_forgetting()
+    forget()
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
@@ -207,42 +229,45 @@ def explore(
         show(findings)
         so_far(findings)
 
-    findings = search(
-        bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=shown
-    )
-    found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
-    stated = None
-    whole: list[Violation] = []
-    if own is not None and not findings.interrupted:
-        stated = _as_stated(own, bench, for_spark, findings)
-        if stated is not None and stated.bench is not None:
-            # What the search has found by itself counts once.
-            new = [one for one in stated.violations if one[1].kind not in findings.kinds]
-            whole += _new_kinds(findings, new)
-            found += [(own, stated.bench, violation) for violation in whole]
-    largest = None
-    if errors and not findings.interrupted and measures(bench):
-        sought, seeking = _at_own_sizes(named, bench, own, for_spark)
-        largest = _largest(seeking, errors, kinds, budget, say)
-        findings.interrupted = largest.interrupted
-        found += [(sought, seeking, violation) for violation in _new_kinds(findings, largest.violations)]
-    for of, at, violation in found:
-        as_it_is = Shrunk(at, violation.trial, violation.kind, runs=0)
-        if violation in whole:
-            # It is the user's own, and with all of its input thousands of runs would take long.
-            shrunk = as_it_is
-        else:
+    def keep(of: Named, at: Bench, violation: Violation, findings: SearchFindings, *, small: bool = False) -> bool:
+        """Make it small, where it is not to stay as it is, and save it. Whether nobody has interrupted that."""
+        shrunk = None
+        if not small:
             say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
-            try:
+            with suppress(KeyboardInterrupt):
                 steady = _steady(at, violation, findings) if for_spark else None
                 violation = steady or violation
                 shrunk = shrink(at, violation.trial, violation.kind, seeds=STEADY if steady else 1)
-            except KeyboardInterrupt:
-                shrunk = as_it_is
-        content = counterexample(of, violation, shrunk, of.scenario)
+        made = shrunk or Shrunk(at, violation.trial, violation.kind, runs=0)
+        content = counterexample(of, violation, made, of.scenario)
         file = _file(output, len(kept))
-        kept.append(KeptViolation(violation, shrunk, file, content, _not_saved(file, content)))
+        kept.append(KeptViolation(violation, made, file, content, _not_saved(file, content)))
         so_far(findings)
+        return small or shrunk is not None
+
+    findings = search(
+        bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=shown
+    )
+    # Each is kept before more is looked for: that takes its time, and whoever ends this process takes nothing with it.
+    interrupted = findings.interrupted
+    for violation in findings.first_of_each_kind():
+        interrupted |= not keep(named, bench, violation, findings)
+    forget()
+    stated = None if own is None else try_as_stated(own, bench, _world(for_spark, False), interrupted=interrupted)
+    if own is not None and stated is not None and stated.bench is not None:
+        # What the search has found by itself counts once.
+        new = [one for one in stated.violations if one[1].kind not in findings.kinds]
+        for violation in _new_kinds(findings, new):
+            # It is the user's own, and with all of its input thousands of runs would take long.
+            keep(own, stated.bench, violation, findings, small=True)
+    forget()
+    largest = None
+    interrupted |= stated is not None and stated.interrupted
+    if errors and not interrupted and measures(bench):
+        sought, seeking = _at_own_sizes(named, bench, own, for_spark)
+        largest = _largest(seeking, errors, kinds, budget, say)
+        for violation in _new_kinds(findings, largest.violations):
+            keep(sought, seeking, violation, findings)
     # What was found is kept by now, whatever becomes of the folder.
     grown = None
     if corpus is not None:
@@ -257,14 +282,6 @@ def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool
     workload = own.scenario.workload
     fed = resized(own.scenario, min(OWN_EVENTS, workload.events), min(OWN_EVENTS, workload.batch))
     return replace(own, scenario=fed), Bench(fed, bench.registry, seed=bench.seed, options=_world(for_spark, False))
-
-
-def _as_stated(own: Named, bench: Bench, for_spark: bool, findings: SearchFindings) -> AsStated | None:
-    try:
-        return try_as_stated(own, bench, _world(for_spark, False))
-    except KeyboardInterrupt:
-        findings.interrupted = True
-        return None
 
 
 def _new_kinds(findings: SearchFindings, violations: Sequence[tuple[Trial, Outcome]]) -> Iterator[Violation]:

@@ -216,8 +216,7 @@ class _Seeker:
         """A fault that hits these, if its kind hits nodes, and has no trigger yet. What else it needs is drawn."""
         if not kind.lasts and not kind.takes and kind.hits_any_nodes:
             return Fault(kind.name, targets)
-        assert kind.draw is not None
-        return self._at_others(kind.draw(self._random, self.bench.aims), targets)
+        return self._at_others(kind.drawn_fault(self._random, self.bench.aims), targets)
 
     def _at_others(self, fault: Fault, targets: tuple[str, ...]) -> Fault:
         """Where that many can be hit. The ends of a link stay what they are: it may be that nothing passes between

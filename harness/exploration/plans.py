@@ -408,7 +408,7 @@ def without_trigger(bench: Bench, kinds: Sequence[str], random: Random) -> tuple
         raise InvalidScenario(f"{bench.scenario.subject.kind} never does what {', '.join(kinds)} would disturb")
     kind = known["crash" if crashes else random.choice(others)]
     assert kind.draw is not None
-    return kind, kind.draw(random, bench.aims)
+    return kind, kind.drawn_fault(random, bench.aims)
 
 
 def _any_address(address: Address) -> bool:

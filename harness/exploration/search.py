@@ -91,6 +91,8 @@ class Succession:
     cut: int = 0
     """Left where their last crash had struck, since they go beyond what is claimed from there on."""
     essential_reasons: Counter[str] = field(default_factory=Counter)
+    exercised: Counter[Activity] = field(default_factory=Counter)
+    """What of the subject was at work, and under how many of those that were judged plainly."""
 
     @property
     def exact(self) -> bool:
@@ -110,6 +112,8 @@ class Succession:
         self.stand_for += 1 + len(outcome.alike)
         self.cut += outcome.cut
         self.statuses[outcome.status] += 1
+        if outcome.judged:
+            self.exercised.update(outcome.at_work)
         if outcome.status is Status.UNKNOWN:
             self.reasons[outcome.reason] += 1
             if outcome.essential:
@@ -138,6 +142,8 @@ class SearchFindings:
     struck: set[str] = field(default_factory=set)
     exercised: Counter[Activity] = field(default_factory=Counter)
     """What of the subject was at work, and under how many schedules."""
+    exercised_plainly: Counter[Activity] = field(default_factory=Counter)
+    """The same of the schedules that were judged plainly: of the others nothing holds, whatever was at work."""
     bitten: Counter[str] = field(default_factory=Counter)
     """Kinds of fault that have bitten, and under how many schedules that were judged plainly."""
     random_held: int = 0
@@ -214,6 +220,8 @@ class SearchFindings:
             self.struck.update(outcome.alike)
             self.alike.update(dict.fromkeys(outcome.struck, outcome.alike))
         self.exercised.update(outcome.at_work)
+        if outcome.judged:
+            self.exercised_plainly.update(outcome.at_work)
         self.bitten.update(outcome.bitten)
         if outcome.exercised_new:
             self.corpus.append(CorpusEntry(trial(), outcome.exercised_new))

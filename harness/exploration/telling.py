@@ -10,12 +10,12 @@ from ..contracts.scaling import scaled_down
 from ..core.errors import ExitStatus
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..judging.exercised import NEVER, Activity, said_never
+from ..judging.exercised import NEVER, Activity, said_never, unexercised
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
 from .as_stated import AsStated
 from .corpus import CorpusGrowth
 from .counterexample import ReplayedCounterexample
-from .exhausting import not_covered, statements
+from .exhausting import PLAINLY, not_covered, statements
 from .exploring import Explored, KeptViolation
 from .largest_errors import LargestErrors, largest_said
 from .plans import DRAWN
@@ -93,8 +93,11 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         power = explored.power
         yield Fact("power", f"not measured: {power}" if isinstance(power, str) else str(power))
     yield Fact("exercised", _at_work(findings))
-    if explored.untried:
-        yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
+    nowhere = unexercised(explored.untried, findings.exercised)
+    if nowhere:
+        yield Fact("untried", f"{said_never(nowhere)}: UNKNOWN", Tone.OPEN)
+    if elsewhere := [one for one in explored.untried if one not in nowhere]:
+        yield Fact("untried", f"{PLAINLY}, {said_never(elsewhere)}: UNKNOWN", Tone.OPEN)
     if explored.kinds != ("crash",):
         bitten = [f"{kind} in {explored.findings.bitten[kind]:,}" for kind in sorted(explored.findings.bitten)]
         yield Fact("bitten", " · ".join(bitten) or "nothing")
@@ -161,7 +164,9 @@ def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
     """How close failures came to a bound, and by which schedule."""
     if found is None:
         return
-    sought = f"{counted(found.tried, 'schedule')} sought it"
+    sought = (
+        f"{counted(found.tried, 'schedule')} sought it{', until that was interrupted' if found.interrupted else ''}"
+    )
     if found.failed is not None:
         yield Fact("errors", f"the code fails under a schedule that was to seek the largest: {found.failed}", Tone.BAD)
     if not found.ratio:

@@ -117,10 +117,10 @@ def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]]
     return examine(subject.topology, offered, origin, scenario.workload)
 
 
-def require_repeatable(scenario: Scenario) -> None:
+def require_repeatable(scenario: Scenario, origin: str = "") -> None:
     """Raises InvalidOperator, with the operator's name, where runs of a scenario cannot be executed again: then no
-    schedule of it can be judged."""
-    differs = examine_operators(scenario, _offered(scenario)).differs
+    schedule of it can be judged. `origin` is what makes it anew."""
+    differs = examine_operators(scenario, _offered(scenario), origin).differs
     if differs:
         raise InvalidOperator(differs)
 

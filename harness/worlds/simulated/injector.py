@@ -57,6 +57,9 @@ class Victims(Protocol):
     def node_of(self, target: str) -> SimulatedNode | None:
         """The node of this name, or that runs the actor of this name."""
 
+    def has_begun(self, node: SimulatedNode) -> bool:
+        """Whether any of those that run on a node, or are about to be started there, was ever started."""
+
     def ends_of(self, name: str) -> tuple[str, ...]:
         """The ends of links that a name stands for."""
 
@@ -73,6 +76,8 @@ class Victims(Protocol):
 
 _Heal = Callable[[], Proof]
 _LOST_WITH_IT: Final = "messages handed over and lost"
+_NOBODY: Final = Proof(0, "slices that had begun there")
+"""That whatever died had nobody on it, and nobody who was to come back: no slice has failed."""
 
 
 class Injector:
@@ -150,7 +155,7 @@ class _Machines(Machines):
         """Only a node that was alive, before all was drained, counts as a bite."""
         outstanding = self._world.outstanding()
         hit, nowhere = _nodes(self._world, self._places, self._random, targets)
-        ran = [(target, node.name, node.actors, node.incarnations) for target, node in hit]
+        ran = _running(self._world, hit)
         self.under_way = {node.name: node.under_way for _, node in hit}
         for _, node in hit:
             self._world.kill(node)
@@ -264,26 +269,34 @@ class _Foreseen(Machines):
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
         outstanding = self._world.outstanding()
         hit, nowhere = _nodes(self._world, self._places, self._random, targets)
-        ran = [(target, node.name, node.actors, node.incarnations) for target, node in hit]
-        dying = {one for _, _, _, incarnations in ran for one in incarnations}
+        ran = _running(self._world, hit)
+        dying = {one for _, node in hit for one in node.incarnations}
         lost = partial(self._world.network.count_sent_by, dying=dying) if lose_handed_over else None
         return _crashed(ran, nowhere, outstanding, lost)
 
 
-_Ran = tuple[str, str, tuple[str, ...], tuple[tuple[str, int], ...]]
-"""A target, its node, and the actors and incarnations that ran there."""
+_Ran = tuple[str, str, tuple[str, ...], tuple[tuple[str, int], ...], bool]
+"""A target, its node, the actors and incarnations that ran there, and whether any of those, or of who was to run there,
+had ever begun."""
+
+
+def _running(world: Victims, hit: Iterable[tuple[str, SimulatedNode]]) -> list[_Ran]:
+    return [(target, node.name, node.actors, node.incarnations, world.has_begun(node)) for target, node in hit]
 
 
 def _crashed(
-    ran: Iterable[_Ran],
+    ran: Sequence[_Ran],
     nowhere: Iterable[str],
     outstanding: bool,
     lost: Callable[[tuple[tuple[str, int], ...]], int] | None,
 ) -> list[Bite]:
     """Of a crash. `lost` says how many messages are lost with incarnations, where they are."""
     bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
-    for target, node, actors, incarnations in ran:
-        proof = None if lost is None else Proof(lost(incarnations), _LOST_WITH_IT)
+    hit_somebody = any(begun for *_, begun in ran)
+    for target, node, actors, incarnations, _ in ran:
+        proof = None if hit_somebody else _NOBODY
+        if lost is not None:
+            proof = Proof(lost(incarnations), _LOST_WITH_IT)
         bites.append(Bite(target, node, actors, outstanding, gone=True, proof=proof))
     return bites
 

@@ -203,3 +203,8 @@ class Placing:
             return self._nodes[target]
         name = self.manager.node_of.get(target)
         return None if name is None else self._nodes[name]
+
+    def has_begun(self, node: str) -> bool:
+        """Whether any of those that run on a node, or are about to be started there, was ever started."""
+        begun = {replica_name(slice_id, replica) for (slice_id, _), replica in self._replicas.items()}
+        return any(at == node and actor in begun for actor, at in self.manager.node_of.items())

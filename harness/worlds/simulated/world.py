@@ -454,6 +454,9 @@ class SimulatedWorld:
     def node_of(self, target: str) -> WorldNode | None:
         return self.placing.node_of(target)
 
+    def has_begun(self, node: Victim) -> bool:
+        return bool(node.actors) or self.placing.has_begun(node.name)
+
     def kill(self, node: Victim) -> None:
         assert isinstance(node, WorldNode)
         node.alive = False

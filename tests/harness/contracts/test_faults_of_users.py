@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -12,7 +14,7 @@ from streamproof.faults import pause as pauses
 from streamproof.faults.crash import KIND, crash
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
-from streamproof.harness.contracts.injection import FaultKind, Link, Machines
+from streamproof.harness.contracts.injection import Aims, DrawFault, FaultKind, Link, Machines
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidFault, Unsupported
 from streamproof.harness.core.quantities import events, ms
@@ -185,3 +187,29 @@ def test_one_that_returns_what_it_was_given_bites() -> None:
     (struck,) = (entry for entry in history.timeline if isinstance(entry, FaultStruck))
     assert struck.bite.bit
     assert {verdict.status for verdict in judgement.verdicts} == {Status.HOLDS}
+
+
+def _draws_nothing(random: Random, aims: Aims) -> Fault:
+    return None  # type: ignore[return-value]
+
+
+def _fails_to_draw(random: Random, aims: Aims) -> Fault:
+    raise KeyError("nobody")
+
+
+def _draws_another_kind(random: Random, aims: Aims) -> Fault:
+    return Fault("pause", aims.some(random))
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (_draws_nothing, "where a crash was to be drawn, its draw() gave None"),
+        (_fails_to_draw, "no crash could be drawn: KeyError: 'nobody'"),
+        (_draws_another_kind, "where a crash was to be drawn, its draw() gave Fault(kind='pause'"),
+    ],
+)
+def test_a_kind_that_does_not_draw_one_of_its_own_is_said_to(draw: DrawFault, said: str) -> None:
+    aims = Aims(("trace-0",), (), ("node-0",), ms(9), ms(9))
+    with pytest.raises(InvalidFault, match=re.escape(said)):
+        replace(KIND, draw=draw).drawn_fault(Random(7), aims)

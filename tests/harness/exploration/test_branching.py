@@ -33,13 +33,14 @@ from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.topology import Stage, Topology
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration.bench import Bench, Trial, untimed_crash
+from streamproof.harness.exploration.bench import BEYOND, Bench, Outcome, Trial, untimed_crash
 from streamproof.harness.exploration.branching import TracedRun, Trunk
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.drawn_on_the_way import DrawingController, FaultAhead
 from streamproof.harness.exploration.exhausting import prove, statements
 from streamproof.harness.exploration.mutants import mutant_world
+from streamproof.harness.exploration.pieces import NO_PIECE, Tried
 from streamproof.harness.exploration.plans import (
     IN_A_WORLD,
     EverySingle,
@@ -48,7 +49,8 @@ from streamproof.harness.exploration.plans import (
     Successive,
     settled,
 )
-from streamproof.harness.exploration.search import SearchBudget, Succession, search
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Succession, search
+from streamproof.harness.judging.exercised import Activity
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -335,6 +337,32 @@ def test_what_was_exhausted_is_stated() -> None:
     assert single.proves
     assert not pair.proves
     assert re.match(r"20( of about [\d,]+)? pairs of crashes of .*: no violation so far", pair.text)
+
+
+def test_what_was_exercised_is_asked_of_single_crashes_and_of_pairs_each_by_themselves() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(3))
+    bench = Bench(Scenario(subject, numbered(events=12, batch=2)), REGISTRY, seed=5)
+    found = search(bench, [Successive(1)], SearchBudget())
+    one = found.successions[1]
+    two = found.successions[2] = replace(one, faults=2, exercised=Counter(one.exercised))
+    one.exercised.clear()
+    single, pair = statements(bench, found)
+    assert re.search("no violation, but .*nothing was delivered to a sink", single.text)
+    assert "rollback-recovery-repeating holds" in pair.text
+    assert prove([single, pair]), "under pairs all was at work"
+    two.exercised.clear()
+    assert not prove(statements(bench, found))
+
+
+def test_what_was_at_work_where_nothing_was_judged_plainly_was_not_tried() -> None:
+    findings, succession = SearchFindings(frozenset(), 1), Succession(1, pieces=1)
+    beyond = Outcome(Status.UNKNOWN, (), reason=BEYOND, at_work=(Activity.RESTORE, Activity.REPLAY))
+    held = Outcome(Status.HOLDS, (), at_work=(Activity.REPLAY,))
+    for outcome in (beyond, held):
+        findings.add(Tried(NO_PIECE, 0, False, outcome), lambda: Trial((), 7))
+        succession.add(outcome)
+    assert findings.exercised == {Activity.RESTORE: 1, Activity.REPLAY: 2}
+    assert findings.exercised_plainly == succession.exercised == {Activity.REPLAY: 1}
 
 
 def test_pairs_for_which_no_time_was_left_are_said_and_prove_nothing() -> None:

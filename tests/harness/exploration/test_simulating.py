@@ -22,14 +22,17 @@ from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Role, Stage, Topology
-from streamproof.harness.exploration.simulating import largest_error, simulate
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.simulating import all_bit, largest_error, simulate
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Durable, Persist
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, Tie
 from streamproof.harness.protocol.sink import SinkSlice
 from streamproof.harness.protocol.spec import Setup
+from streamproof.harness.recording.history import NodeGone
 from streamproof.harness.recording.records import CheckpointDurable
+from streamproof.harness.worlds.simulated.options import SimulationOptions
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.totals import Totals, one_total
@@ -225,6 +228,23 @@ def test_who_comes_in_the_place_of_a_frozen_one_finds_nothing_of_its_memory() ->
     assert simulate(referring(frozen, Referring())).violated
     soon = pause("count-0").after(events(20)).lasting(ms(1))
     assert simulate(referring(soon, Referring())).holds, "it goes on by itself"
+
+
+def test_a_crash_where_nobody_has_begun_is_no_proof_of_anything() -> None:
+    """It takes place: who was to begin there begins elsewhere, or later."""
+    scenario = Scenario(passive_replication(trace(), checkpoint_every=events(4)), numbered(events=60, batch=2))
+    for target in ("trace-0", "node-1"):
+        early = simulate(scenario, [crash(target).after(ms(0))])
+        (verdict,) = early.verdicts
+        assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNPROVEN)
+        assert verdict.reason.endswith("it got in the way of nothing (slices that had begun there: 0)")
+        assert any(isinstance(entry, NodeGone) for entry in early.history.timeline)
+    both = simulate(scenario, [crash("trace-0", "node-5").after(ms(10))], options=SimulationOptions(nodes=6))
+    assert both.holds, "that one of the nodes was idle makes the other's death none"
+    lost, placed_anew = crash("trace-0").after(ms(10)), crash("trace-0").after(ms(16))
+    again = simulate(scenario, [lost, placed_anew])
+    assert again.holds
+    assert all_bit(again.history), "it is about to be started there"
 
 
 ROWS = numpy.empty(2, dtype=object)

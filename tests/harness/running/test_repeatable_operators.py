@@ -25,6 +25,8 @@ from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.exploring import explore
+from streamproof.harness.exploration.search import SearchBudget
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
 from streamproof.harness.running.determinism import EVENTS, Determinism, beginning, examine, execute_slices
@@ -389,6 +391,8 @@ def test_a_run_is_unknown_of_a_workload_that_draws_in_the_order_of_hashes(
     assert {verdict.status for verdict in judgement.verdicts} == {Status.UNKNOWN}
     said = "workload 'from-a-set' does not draw the same in another process: event 1 of source-0 was"
     assert all(said in verdict.reason for verdict in judgement.verdicts)
+    with pytest.raises(InvalidOperator, match=said):
+        explore(named, registry, SearchBudget(1), seed=1, jobs=1)
 
 
 def test_so_is_one_whose_scenario_no_other_process_can_make(tmp_path: Path) -> None:
