@@ -32,6 +32,8 @@ class TriedState:
     crashed: Crashed
     went: WentOn
     switched: Switched
+    mates: tuple[Crashed, ...] = ()
+    """All that leave this state, or one that could not be told from it."""
 
 
 @dataclass
@@ -77,6 +79,14 @@ class UpgradeFound:
             self.not_looked_at.append(
                 f"What the {way.before} version comes to from {counted(unsure, 'state')} from which the other "
                 f"did not continue, so that nobody is blamed for these: {why}."
+            )
+
+    def say_not_started_again(self, way: Way, states: int, why: str) -> None:
+        """Of so many, from which nobody was started once more."""
+        if states:
+            self.not_looked_at.append(
+                f"What the {way.goes_on} version comes to when it is started a second time, after it has gone on from "
+                f"{counted(states, 'state')}: {why}."
             )
 
     @contextmanager

@@ -37,6 +37,10 @@ KEY = "key"
 VALUES = "values"
 """And what the one with all others is."""
 OTHER_BATCHES = "it made other batches than alone, so that what it gave on the way was not compared"
+COMPARED_AS_STOPPED = (
+    "where its input ended it made a batch of its own, which it does not make alone of all input: it is compared with "
+    "what it makes alone when it is stopped at the same place and started again"
+)
 STATE_LEFT = (
     "Whether the state of the version before is taken over: there is some, and --reference since is what a "
     "version makes that begins with none."
@@ -109,7 +113,7 @@ def judge_switch(
     if committed >= sides.last_counting:
         why = f"batch {committed} was committed by then, and no input that counts was left to be processed"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
-    if (again := _again(history, sides.since, committed)) is not None:
+    if (again := _again(history, sides.since)) is not None:
         why = f"it processed batch {again} again, which had been committed: it did not go on from what was there"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if (first := first_told_of(history, last_incarnation(history))) is not None:
@@ -149,11 +153,14 @@ def _of_failed(
         silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
         return UpgradeOutcome.CRASH_LOOP, silence
     last = failed[-1] if failed else None
+    ended = any(one.slice == DRIVER and one.incarnation >= sides.since for one in history.each(Ended))
     if last is None or last.incarnation != last_incarnation(history):
         # What ended the last of its attempts was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
+    if ended:
+        return UpgradeOutcome.CRASH_LOOP, f"it had gone on, and ended in order; started again, it failed: {last.why}"
     if did:
         return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     return UpgradeOutcome.REFUSED, last.why
@@ -185,12 +192,13 @@ _HOW: Final = re.compile(r" \((new|gone|changed)\)$")
 _COMMIT: Final = re.compile(r"checkpoint/commits/[0-9]+")
 
 
-def _again(history: History, since: int, committed: int) -> int | None:
-    """A batch that had been committed, and that the version that went on has processed: as one does that has a
-    checkpoint of its own elsewhere."""
-    done = [one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation >= since]
-    done += [one.batch for one in deliveries(history, SINK) if one.incarnation >= since]
-    return min((batch for batch in done if batch <= committed), default=None)
+def _again(history: History, since: int) -> int | None:
+    """A batch that had been committed when it was started, and that the version that went on has processed: as one does
+    that has a checkpoint of its own elsewhere."""
+    done = {(one.incarnation, one.batch) for one in history.each(BatchDone) if one.actor == DRIVER}
+    done |= {(one.incarnation, one.batch) for one in deliveries(history, SINK)}
+    committed = {number: committed_before(history, number) for number, _ in done if number >= since}
+    return min((batch for number, batch in done if batch <= committed.get(number, -1)), default=None)
 
 
 def first_told_of(history: History, incarnation: int) -> int | None:
@@ -229,6 +237,8 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
             f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
             "has keeps those, and one that adds all that it is given has both"
         )
+    if any(one.slice == REFERENCES[0] and one.incarnation > 1 for one in history.each(Started)):
+        yield COMPARED_AS_STOPPED
     if compares_on_the_way(sides):
         alone, given = last_of_each(deliveries(history, REFERENCES[0])), _given_since(history, sides)
         if given and not _cut_alike(history, alone, given):

@@ -297,9 +297,11 @@ def go_on(
     monkeypatch.setattr(
         at_work,
         "_enter",
-        lambda worker, way, version, crashed, mates, went, early=False: tried(
-            msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early)
-        )[0],
+        lambda worker, way, version, crashed, mates, went, early=False: TriedState(
+            crashed,
+            went,
+            msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early),
+        ),
     )
     before = Attempt(DRIVER, 1)
     before.records = [Stamped(0, Started(DRIVER, 1, None if found is None else (0, found), 0))]
@@ -315,6 +317,7 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
+    monkeypatch.setattr(at_work, "_start_again", lambda *_, **__: None)
     at_work.found.tried[Way.UPGRADE] = []
     at_work._go_on(
         worker,
