@@ -55,7 +55,7 @@ from streamproof.harness.recording.history import (
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Record, Started
 from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
-from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, GivesColumns, SparkRuns
 from streamproof.harness.worlds.spark.queries.driver_incarnations import last_planned_batch
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, RunKind
 from streamproof.harness.worlds.spark.queries.source import spans
@@ -173,7 +173,7 @@ class ToyAttempt:
     checkpoint: Path
     actor: str
     incarnation: int
-    say: Callable[[Record], None]
+    say: Callable[[Record | GivesColumns], None]
     pass_point: PassPoint
     killed: threading.Event
     in_recovery_worker: bool
@@ -201,6 +201,8 @@ class ToyAttempt:
         self.say(Started(self.actor, self.incarnation, before, row_number(first, 0)))
         self._fail()
         self._start()
+        if self.given_to:
+            self.say(GivesColumns(("q string", "a bigint")))
         last = len(self.spans) + len(self._empty)
         for number in range(first, last):
             self._do(number)

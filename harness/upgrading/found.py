@@ -52,6 +52,8 @@ class UpgradeFound:
     durations: dict[str, float] = field(default_factory=dict)
     ran: dict[str, dict[str, str]] = field(default_factory=dict)
     """The Spark, the Python and the packages that each version has said it ran on."""
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """That each has given to the harness's sink."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of the session of each."""
     points: dict[Way, int] = field(default_factory=dict)
@@ -103,7 +105,8 @@ class UpgradeFound:
 
         def side(one: UpgradeSide, which: str) -> SideRecord:
             versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
-            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which])
+            columns = self.columns.get(which, ())
+            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which], columns)
 
         old, new, workload = side(request.old, "old"), side(request.new, "new"), given.workload
         return UpgradeRecord(

@@ -71,6 +71,7 @@ class LoneRuns:
                 attempt = worker.live(actor, actor, 1, watched=place == 0)
                 _require_its_end(version.query, which, attempt)
                 attempts[which].append(attempt)
+                found.columns[which] = attempt.columns
                 if worker.ran is not None:
                     found.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 show(2 * number + place + 1, 4)

@@ -160,6 +160,13 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
             "OLD's read is another than NEW's: what each version has made is read by its own, and who goes on reading "
             "as before is not looked at"
         )
+    columns = [", ".join(side.columns) for side in (record.old, record.new)]
+    if continued and all(columns) and columns[0] != columns[1]:
+        old, new = map(shortened_why, columns)
+        yield (
+            f"OLD gives ({old}), and NEW ({new}): rows are compared by the names of their columns and by value, and "
+            "what a sink makes of it that goes by the order of columns, or by their types, is not looked at"
+        )
     for way in record.ways_not_on_state:
         if any(one.way is way for one in continued):
             yield _NOT_ON_STATE[way]

@@ -35,6 +35,7 @@ def test_of_what_a_version_cannot_be_compared_with_no_more_is_lost_than_that(
 
     found = upgrade(old, new, basis=Basis.SINCE)
 
+    assert {side.columns for side in (found.old, found.new)} == {("q string", "a bigint")}
     # Begun anew, those of which nothing was committed have all of the input.
     assert {(one.outcome, one.committed) for one in found.switched} == {(CONTINUES, -1)}
     after = {said.partition(": begun anew ")[2].partition(":")[0] for said in found.not_tried}
