@@ -173,7 +173,7 @@ class ToyAttempt:
     checkpoint: Path
     actor: str
     incarnation: int
-    say: Callable[[Record | GivesColumns], None]
+    say: Callable[[Record], None]
     pass_point: PassPoint
     killed: threading.Event
     in_recovery_worker: bool
@@ -185,6 +185,7 @@ class ToyAttempt:
     """The batch that is in memory alone."""
     given_to: str = ""
     """The sink of the harness's that is given the rows of each batch; empty: none is."""
+    say_columns: Callable[[GivesColumns], None] = lambda columns: None
 
     @property
     def does(self) -> Does:
@@ -202,7 +203,7 @@ class ToyAttempt:
         self._fail()
         self._start()
         if self.given_to:
-            self.say(GivesColumns(("q string", "a bigint")))
+            self.say_columns(GivesColumns(("q string", "a bigint")))
         last = len(self.spans) + len(self._empty)
         for number in range(first, last):
             self._do(number)
@@ -530,6 +531,7 @@ def _attempt(
         warm=warm,
         written=written,
         given_to=run.sink if plan.query.read is None else "",
+        say_columns=harness.send,
     )
     try:
         attempt.look_into_stores() if run.kind is RunKind.STORES else attempt.live()

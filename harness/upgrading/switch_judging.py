@@ -125,6 +125,9 @@ def judge_switch(
     if not _processed(history, sides.since, committed):
         why = "no batch with input that came since the change is on record: that it goes on shows nothing"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if not all(_processed(history, ended + 1, committed) for ended in _ended_before(history, sides.since)):
+        why = "no batch with input is on record since it was started again: that it goes on shows nothing"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     try:
@@ -153,13 +156,12 @@ def _of_failed(
         silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
         return UpgradeOutcome.CRASH_LOOP, silence
     last = failed[-1] if failed else None
-    ended = any(one.slice == DRIVER and one.incarnation >= sides.since for one in history.each(Ended))
     if last is None or last.incarnation != last_incarnation(history):
         # What ended the last of its attempts was no error of its own.
         return UpgradeOutcome.UNKNOWN, given_up.why
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
-    if ended:
+    if _ended_before(history, sides.since):
         return UpgradeOutcome.CRASH_LOOP, f"it had gone on, and ended in order; started again, it failed: {last.why}"
     if did:
         return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
@@ -170,6 +172,14 @@ def last_incarnation(history: History) -> int:
     """Of the driver; 0: none was begun."""
     placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
     return max((one.incarnation for one in placed), default=0)
+
+
+def _ended_before(history: History, since: int) -> list[int]:
+    """The incarnations of the version that went on that ended in order, but for the last of all: it was started again
+    after each."""
+    last = last_incarnation(history)
+    ended = {one.incarnation for one in history.each(Ended) if one.slice == DRIVER}
+    return sorted(one for one in ended if since <= one < last)
 
 
 def done_by(history: History, since: int, changed: Sequence[str]) -> str:
