@@ -49,6 +49,7 @@ def test_what_spark_takes_for_the_same_state_is_wrong(tmp_path: Path) -> None:
     found = upgraded(BY_NAME["keys-swapped"], tmp_path / "upgrade", states=1)
 
     assert outcomes(found) == {UpgradeOutcome.WRONG}
+    assert all("count bigint" in side.columns for side in (found.old, found.new))
     assert judge_upgrade(tmp_path / "upgrade", JUDGES).differences == ()
 
 
