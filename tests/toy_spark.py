@@ -57,7 +57,7 @@ from streamproof.harness.recording.history import (
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Record, Started
 from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
-from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, GivesColumns, SparkRuns
 from streamproof.harness.worlds.spark.queries.driver_incarnations import last_planned_batch
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, RunKind
 from streamproof.harness.worlds.spark.queries.source import spans
@@ -118,6 +118,15 @@ class Does(StrEnum):
     """Its process ends with no word of why."""
     NEEDS_THE_BEGINNING = "needs-the-beginning"
     """Begun anew, it fails where its input does not begin with the first event."""
+    TAKES_OVER_AT_EACH_START = "takes-over-at-each-start"
+    """As by-id, in files of its own. What another has left counts for its own, and whenever it is started again it adds
+    that once more."""
+    ADDS_AT_ITS_THIRD_START = "adds-at-its-third-start"
+    """As by-id, but where two have begun before it, whoever they are, it adds the first batch again."""
+    FAILS_AT_ITS_SECOND_START = "fails-at-its-second-start"
+    """As by-id, but it fails where it finds that it has begun before, of which others leave no word."""
+    ENDS_WITH_A_BATCH = "ends-with-a-batch"
+    """As by-id, and where its input ends it makes a batch without input. Each row says of which batch it is."""
 
 
 _IN_TASKS = (Does.LAST_TASK_SAYS, Does.DRIVER_SAYS)
@@ -126,6 +135,9 @@ _LEAVING = (
     Does.HANGS_AT_ITS_HALF_WRITTEN_FILE,
     Does.HANGS_IN_RECOVERY_WORKERS,
 )
+
+
+_COUNTING_STARTS = (Does.TAKES_OVER_AT_EACH_START, Does.ADDS_AT_ITS_THIRD_START, Does.FAILS_AT_ITS_SECOND_START)
 
 
 class Stalled(Exception):
@@ -182,6 +194,7 @@ class ToyAttempt:
     """Whether the tasks of a stage come in the other order."""
     given_to: str = ""
     """The sink of the harness's that is given the rows of each batch; empty: none is."""
+    say_columns: Callable[[GivesColumns], None] = lambda columns: None
 
     @property
     def does(self) -> Does:
@@ -197,18 +210,50 @@ class ToyAttempt:
         before = None if committed is None else (self.incarnation - 1, committed)
         self.say(Started(self.actor, self.incarnation, before, row_number(first, 0)))
         self._fail()
-        for number in range(first, len(self.spans)):
+        self._start()
+        if self.given_to:
+            self.say_columns(GivesColumns(("q string", "a bigint")))
+        last = len(self.spans) + len(self._empty)
+        for number in range(first, last):
             self._do(number)
         if self.held is not None:
             self._store(self.held)
-        done = range(first, len(self.spans))
-        for number in done:
-            rows = self.spans[number][1] - self.spans[number][0] + 1
+        if self.does is Does.ENDS_WITH_A_BATCH:
+            (self.checkpoint / "commits" / str(last)).write_text("no input")
+            last += 1
+        for number in range(first, last):
+            begun, ended = (0, -1) if number in self._empty else self._span(number)
+            rows = ended - begun + 1
             self.say(BatchDone(self.actor, self.incarnation, number, rows, 0, 0, 1))
         if self.does is Does.READ_FAILS:
             raise InvalidOperator(f"query {self.query.name!r}: read failed: FileNotFoundError: rows")
         self.say(Kept(self.actor, self.incarnation, self._table()))
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
+
+    @property
+    def _empty(self) -> list[int]:
+        """The batches without input."""
+        return [int(file.name) for file in (self.checkpoint / "commits").iterdir() if file.read_text()]
+
+    def _span(self, number: int) -> tuple[int, int]:
+        return self.spans[number - sum(one < number for one in self._empty)]
+
+    def _start(self) -> None:
+        if self.does not in _COUNTING_STARTS:
+            return
+        starts = self.checkpoint / "starts"
+        which = int(starts.read_text()) + 1 if starts.exists() else 1
+        starts.write_text(str(which))
+        mine = self.checkpoint / f"begun-by-{self.does}"
+        if mine.exists():
+            if self.does is Does.FAILS_AT_ITS_SECOND_START:
+                raise InvalidOperator(f"query {self.query.name!r} failed: KeyError: 'begun'")
+            if self.does is Does.TAKES_OVER_AT_EACH_START:
+                for file in self.sink.glob("*-1"):
+                    (self.sink / f"{file.name}-over-{self.incarnation}").write_text(file.read_text())
+        mine.touch()
+        if self.does is Does.ADDS_AT_ITS_THIRD_START and which >= 3:
+            (self.sink / f"0-by-{which}").write_text("0 0")
 
     @property
     def _committed(self) -> list[int]:
@@ -271,7 +316,7 @@ class ToyAttempt:
         if number is not None:
             self._store(number)
         if self.given_to:
-            rows = [Event("q", row_number(number, 0), "a", self.spans[number][0], 0)]
+            rows = [Event("q", row_number(number, 0), "a", self._span(number)[0], 0)]
             self.say(Delivered(self.given_to, "q", self.incarnation, number, rows))
 
     def _write_in_tasks(self, number: int, done: Path) -> None:
@@ -331,7 +376,13 @@ class ToyAttempt:
         forgets |= self.does is Does.REMEMBERS and not self.warm
         name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
-        (self.sink / name).write_text(f"{number} {when}")
+        place = self.spans.index(self._span(number))
+        if self.does is Does.ENDS_WITH_A_BATCH:
+            name, when = f"{place}-1", number
+        if self.does is Does.TAKES_OVER_AT_EACH_START:
+            (self.sink / name).unlink(missing_ok=True)
+            name = f"{number}-mine"
+        (self.sink / name).write_text(f"{place} {when}")
 
     def _write_in_two_steps(self, number: int) -> None:
         """Of those that cannot go on where they have left off."""
@@ -523,6 +574,7 @@ def _attempt(
         written=written,
         last_first=last_first,
         given_to=run.sink if plan.query.read is None else "",
+        say_columns=harness.send,
     )
     try:
         attempt.look_into_stores() if run.kind is RunKind.STORES else attempt.live()

@@ -111,6 +111,8 @@ class Attempt:
     """Of what it sent, and was answered."""
     noted: list[Noted] = field(default_factory=list)
     """What its processes said of the user's code in passing."""
+    columns: tuple[str, ...] = ()
+    """Of what it gives to the harness's sink, in order, each with its type; empty: it has not said so."""
     kept_in_the_jvm: tuple[str, ...] = ()
     """What its JVM keeps beside all sessions that it did not keep before."""
 

@@ -64,7 +64,7 @@ from ..worlds.embedded.node_processes import DriverProcess
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
-from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, KeptInTheJvm, SparkRuns
+from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, GivesColumns, Go, KeptInTheJvm, SparkRuns
 from ..worlds.spark.control.run_server import RunServer, from_afar
 from ..worlds.spark.queries.driver_incarnations import last_planned_batch
 from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, write_query_plan
@@ -109,7 +109,7 @@ _SETTINGS = {
     "spark.shuffle.reduceLocality.enabled": "false",
 }
 
-_from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | KeptInTheJvm | SparkRuns)
+_from_attempt = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | GivesColumns | KeptInTheJvm | SparkRuns)
 _from_warm = msgspec.msgpack.Decoder(Warm | NoSession)
 
 
@@ -687,6 +687,8 @@ class RecoveryWorker:
                     writer.write(frame(Go()))
                 case SparkRuns():
                     self._see_spark(message)
+                case GivesColumns(columns=columns):
+                    attempt.columns = columns
                 case KeptInTheJvm(what=what):
                     attempt.kept_in_the_jvm = what
                 case Failed():

@@ -70,4 +70,4 @@ def _kind(one: Switched) -> object:
     crash = one.crashes[0]
     changed = frozenset(without_numbers(path) for path in one.changed)
     place = () if one.outcome is UpgradeOutcome.REFUSED else (crash.point, crash.side)
-    return one.outcome, place, changed, one.committed < 0, one.early
+    return one.outcome, place, changed, one.committed < 0, one.early, one.again

@@ -32,6 +32,8 @@ class TriedState:
     crashed: Crashed
     went: WentOn
     switched: Switched
+    mates: tuple[Crashed, ...] = ()
+    """All that leave this state, or one that could not be told from it."""
 
 
 @dataclass
@@ -50,6 +52,8 @@ class UpgradeFound:
     durations: dict[str, float] = field(default_factory=dict)
     ran: dict[str, dict[str, str]] = field(default_factory=dict)
     """The Spark, the Python and the packages that each version has said it ran on."""
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """That each has given to the harness's sink."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of the session of each."""
     points: dict[Way, int] = field(default_factory=dict)
@@ -79,6 +83,14 @@ class UpgradeFound:
                 f"did not continue, so that nobody is blamed for these: {why}."
             )
 
+    def say_not_started_again(self, way: Way, states: int, why: str) -> None:
+        """Of so many, from which nobody was started once more."""
+        if states:
+            self.not_looked_at.append(
+                f"What the {way.goes_on} version comes to when it is started a second time, after it has gone on from "
+                f"{counted(states, 'state')}: {why}."
+            )
+
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
         before = time.monotonic()
@@ -93,7 +105,8 @@ class UpgradeFound:
 
         def side(one: UpgradeSide, which: str) -> SideRecord:
             versions = {**versions_here(java, one.query), **self.ran.get(which, {})}
-            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which])
+            columns = self.columns.get(which, ())
+            return SideRecord(one.origin, one.query.describe(), versions, self.settings[which], columns)
 
         old, new, workload = side(request.old, "old"), side(request.new, "new"), given.workload
         return UpgradeRecord(

@@ -37,8 +37,8 @@ class LoneRuns:
     """The settings that Spark has written into the checkpoint of each."""
     _early: dict[str, list[Stamped] | InvalidOperator] = field(default_factory=dict)
     """What each makes of the input that ends early; or how it failed there."""
-    _since: dict[tuple[str, int], list[Stamped] | InvalidOperator] = field(default_factory=dict)
-    """What each makes of the input from a batch on; or how it failed there."""
+    _parts: dict[tuple[str, int, int | None], list[Stamped] | InvalidOperator] = field(default_factory=dict)
+    """What each makes of the input from a batch on, where it was stopped before another; or how it failed there."""
 
     @cached_property
     def batches(self) -> list[list[Event]]:
@@ -71,6 +71,7 @@ class LoneRuns:
                 attempt = worker.live(actor, actor, 1, watched=place == 0)
                 _require_its_end(version.query, which, attempt)
                 attempts[which].append(attempt)
+                found.columns[which] = attempt.columns
                 if worker.ran is not None:
                     found.ran[which] = {**worker.ran.python, "spark": worker.ran.version}
                 show(2 * number + place + 1, 4)
@@ -101,34 +102,43 @@ class LoneRuns:
         basis: Basis,
         *,
         early: bool = False,
+        stopped: int | None = None,
     ) -> list[Stamped]:
         """What the version makes alone: of all input, of what was left of it when it was started, or of all of one that
-        ends early. Raises InvalidOperator where it fails alone on that, and what went wrong else."""
+        ends early; where it is to be stopped before a batch, it is started again on what it has left. Raises
+        InvalidOperator where it fails alone on that, and what went wrong else."""
         if early:
             if which not in self._early:
                 fed = "on an input that ends before any of it comes again"
-                self._early[which] = _live_alone(worker, which, version, self.batches_early, fed)
+                self._early[which] = _live_alone(worker, which, version, [self.batches_early], fed)
             return _made(self._early[which])
-        if basis is Basis.ALL or attempt.failure is not None:
+        if attempt.failure is not None or (basis is Basis.ALL and stopped is None):
             return self.of_all[which]
         first = attempt.before[0] if attempt.before else attempt
-        begun = committed_before(History(first.records, ()), first.incarnation) + 1
-        if (which, begun) not in self._since:
+        since = basis is Basis.SINCE
+        begun = committed_before(History(first.records, ()), first.incarnation) + 1 if since else 0
+        part = which, begun, stopped
+        if part not in self._parts:
             fed = f"begun anew on the input from batch {begun} on"
-            self._since[which, begun] = _live_alone(worker, which, version, self.batches[begun:], fed)
-        return _made(self._since[which, begun])
+            lives = [self.batches[begun:]]
+            if stopped is not None:
+                fed += f", stopped before batch {stopped}, and started again"
+                lives = [self.batches[begun:stopped], *lives]
+            self._parts[part] = _live_alone(worker, which, version, lives, fed)
+        return _made(self._parts[part])
 
 
 def _live_alone(
-    worker: RecoveryWorker, which: str, version: UpgradeVersion, batches: Sequence[Sequence[Event]], fed: str
+    worker: RecoveryWorker, which: str, version: UpgradeVersion, lives: Sequence[Sequence[Sequence[Event]]], fed: str
 ) -> list[Stamped] | InvalidOperator:
-    """What the version makes of this input in two attempts alone, which nobody watches; or how it fails on what it is
-    `fed`, in words, so that there is nothing to compare with."""
+    """What the version makes alone, two times over, of this input, and then of each next one on what it has left;
+    nobody watches. Or how it fails on what it is `fed`, in words, so that there is nothing to compare with."""
     found: list[Stamped] = []
-    with worker.fed(version.query, batches):
-        for actor in REFERENCES:
-            worker.store.clear()
-            one = worker.live(actor, actor, 1, watched=False)
+    for actor in REFERENCES:
+        worker.store.clear()
+        for number, batches in enumerate(lives, start=1):
+            with worker.fed(version.query, batches):
+                one = worker.live(actor, actor, number, watched=False)
             if one.failure is not None:
                 error = without_faults(version.query, one.failure)
                 if not isinstance(error, InvalidOperator):

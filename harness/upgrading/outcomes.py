@@ -111,6 +111,9 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     early: bool = False
     """Whether the input ended before anything of it came again, here and for those beside: there, what was lost of the
     state is not made good by what comes again."""
+    again: bool = False
+    """Whether it was started once more, and those beside, too: after a part of the input, at whose end each had ended
+    in order."""
     state_left: bool = False
     """Whether the version before had left state of its operators."""
     own: bool = False
@@ -121,6 +124,11 @@ class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
     def takes_over(self) -> bool:
         """Whether it continues from what the version before had committed."""
         return self.outcome is UpgradeOutcome.CONTINUES and self.committed >= 0 and not self.own
+
+    @property
+    def once_more(self) -> bool:
+        """Whether it was tried in another way, from a state that was tried before."""
+        return self.early or self.again
 
     @property
     def clean(self) -> bool:

@@ -45,6 +45,9 @@ class SideRecord(msgspec.Struct, frozen=True):
     versions: dict[str, str]
     settings: dict[str, str] = {}
     """Spark's, of the session that it ran in, without those that hold secrets."""
+    columns: tuple[str, ...] = ()
+    """Of what it gives to the harness's sink, in order, each with its type; empty: not known, or it has a sink of its
+    own."""
 
     @property
     def name(self) -> str:

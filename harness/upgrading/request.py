@@ -33,6 +33,11 @@ _WATCHED_BY: Final = {
     # query asks for.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
+_FIRST_ENTRY: Final = (
+    "What is left of a driver that died while it named the first entry of the offset log, without a setting that both "
+    f"versions are given here ({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to "
+    "start any query on it."
+)
 _ONCE: Final = frozenset({EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE})
 
 
@@ -82,6 +87,8 @@ def not_taken(request: UpgradeRequest) -> Iterator[str]:
             f"NEW's batch_events={new:,}: both versions take their input in batches of {old:,}, as OLD says, since a "
             "batch that was planned before the change has those."
         )
+    if any(EMPTY_ON_START not in side.query.settings for side in (request.old, request.new)):
+        yield _FIRST_ENTRY
 
 
 def check_request(request: UpgradeRequest, last_changed: int) -> None:

@@ -37,6 +37,10 @@ KEY = "key"
 VALUES = "values"
 """And what the one with all others is."""
 OTHER_BATCHES = "it made other batches than alone, so that what it gave on the way was not compared"
+COMPARED_AS_STOPPED = (
+    "where its input ended it made a batch of its own, which it does not make alone of all input: it is compared with "
+    "what it makes alone when it is stopped at the same place and started again"
+)
 STATE_LEFT = (
     "Whether the state of the version before is taken over: there is some, and --reference since is what a "
     "version makes that begins with none."
@@ -109,7 +113,7 @@ def judge_switch(
     if committed >= sides.last_counting:
         why = f"batch {committed} was committed by then, and no input that counts was left to be processed"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
-    if (again := _again(history, sides.since, committed)) is not None:
+    if (again := _again(history, sides.since)) is not None:
         why = f"it processed batch {again} again, which had been committed: it did not go on from what was there"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if (first := first_told_of(history, last_incarnation(history))) is not None:
@@ -120,6 +124,9 @@ def judge_switch(
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if not _processed(history, sides.since, committed):
         why = "no batch with input that came since the change is on record: that it goes on shows nothing"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if not all(_processed(history, ended + 1, committed) for ended in _ended_before(history, sides.since)):
+        why = "no batch with input is on record since it was started again: that it goes on shows nothing"
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
     if why := _incomparable(history, sides):
         return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
@@ -154,6 +161,8 @@ def _of_failed(
         return UpgradeOutcome.UNKNOWN, given_up.why
     if len(failed) < 2:
         return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
+    if _ended_before(history, sides.since):
+        return UpgradeOutcome.CRASH_LOOP, f"it had gone on, and ended in order; started again, it failed: {last.why}"
     if did:
         return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
     return UpgradeOutcome.REFUSED, last.why
@@ -163,6 +172,14 @@ def last_incarnation(history: History) -> int:
     """Of the driver; 0: none was begun."""
     placed = (one for one in history.timeline if isinstance(one, Placed) and one.actor == DRIVER)
     return max((one.incarnation for one in placed), default=0)
+
+
+def _ended_before(history: History, since: int) -> list[int]:
+    """The incarnations of the version that went on that ended in order, but for the last of all: it was started again
+    after each."""
+    last = last_incarnation(history)
+    ended = {one.incarnation for one in history.each(Ended) if one.slice == DRIVER}
+    return sorted(one for one in ended if since <= one < last)
 
 
 def done_by(history: History, since: int, changed: Sequence[str]) -> str:
@@ -185,12 +202,13 @@ _HOW: Final = re.compile(r" \((new|gone|changed)\)$")
 _COMMIT: Final = re.compile(r"checkpoint/commits/[0-9]+")
 
 
-def _again(history: History, since: int, committed: int) -> int | None:
-    """A batch that had been committed, and that the version that went on has processed: as one does that has a
-    checkpoint of its own elsewhere."""
-    done = [one.batch for one in history.each(BatchDone) if one.actor == DRIVER and one.incarnation >= since]
-    done += [one.batch for one in deliveries(history, SINK) if one.incarnation >= since]
-    return min((batch for batch in done if batch <= committed), default=None)
+def _again(history: History, since: int) -> int | None:
+    """A batch that had been committed when it was started, and that the version that went on has processed: as one does
+    that has a checkpoint of its own elsewhere."""
+    done = {(one.incarnation, one.batch) for one in history.each(BatchDone) if one.actor == DRIVER}
+    done |= {(one.incarnation, one.batch) for one in deliveries(history, SINK)}
+    committed = {number: committed_before(history, number) for number, _ in done if number >= since}
+    return min((batch for number, batch in done if batch <= committed.get(number, -1)), default=None)
 
 
 def first_told_of(history: History, incarnation: int) -> int | None:
@@ -229,6 +247,8 @@ def _notes(history: History, sides: Sides, failed: Sequence[IncarnationFailed], 
             f"batch {twice} had been given to the sink before, with other rows: one that passes over a batch that it "
             "has keeps those, and one that adds all that it is given has both"
         )
+    if any(one.slice == REFERENCES[0] and one.incarnation > 1 for one in history.each(Started)):
+        yield COMPARED_AS_STOPPED
     if compares_on_the_way(sides):
         alone, given = last_of_each(deliveries(history, REFERENCES[0])), _given_since(history, sides)
         if given and not _cut_alike(history, alone, given):

@@ -92,13 +92,18 @@ def changes(before: Files, after: Files) -> tuple[str, ...]:
 
 
 def go_on_in(
-    worker: RecoveryWorker, number: int, contents: Path, alone: Mapping[str, str] = MappingProxyType({})
+    worker: RecoveryWorker,
+    number: int,
+    contents: Path,
+    alone: Mapping[str, str] = MappingProxyType({}),
+    begun: Files | None = None,
 ) -> WentOn:
     """Start the version that lives in the recovery worker on what is in its folders; where it fails by an error of its
     own, again, as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same
-    files. `contents` is a folder for what is kept, `alone` are the settings that are in force where it begins anew.
+    files. `contents` is a folder for what is kept, `alone` are the settings that are in force where it begins anew;
+    what it has changed is what is there otherwise than in `begun`, or than now.
     Raises what went wrong with the recovery worker."""
-    found = [files_in(worker)]
+    found = [files_in(worker) if begun is None else begun]
 
     def is_in_vain(failed: Attempt) -> bool:
         found.append(files_in(worker))

@@ -55,7 +55,7 @@ def outcome_lines(record: UpgradeRecord) -> list[OutcomeLine]:
 
 def _alike(one: Switched) -> object:
     why = without_numbers(one.why) if one.outcome is not UpgradeOutcome.WRONG else ""
-    return one.way, one.outcome, one.status, one.clean, why, one.committed < 0, one.early
+    return one.way, one.outcome, one.status, one.clean, why, one.committed < 0, one.early, one.again
 
 
 def _line(group: Sequence[Switched]) -> OutcomeLine:
@@ -77,6 +77,8 @@ def _line(group: Sequence[Switched]) -> OutcomeLine:
 def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
     if first.early:
         yield "with an input that ends before any of it comes again"
+    if first.again:
+        yield "started again, on what it has left itself: it had ended in order after a part of the input"
     yield from first.rows[:_ROWS]
     if len(first.rows) > _ROWS:
         yield f"and more rows: {first.folder}"
@@ -124,7 +126,7 @@ def shortened_why(text: str) -> str:
 
 def states_tried(record: UpgradeRecord) -> dict[Way, int]:
     """From how many states the other version went on, each way that was planned."""
-    return {way: sum(1 for one in record.switched if one.way is way and not one.early) for way in record.points}
+    return {way: sum(1 for one in record.switched if one.way is way and not one.once_more) for way in record.points}
 
 
 def tried_of(record: UpgradeRecord) -> Iterator[str]:
@@ -157,6 +159,13 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
         yield (
             "OLD's read is another than NEW's: what each version has made is read by its own, and who goes on reading "
             "as before is not looked at"
+        )
+    columns = [", ".join(side.columns) for side in (record.old, record.new)]
+    if continued and all(columns) and columns[0] != columns[1]:
+        old, new = map(shortened_why, columns)
+        yield (
+            f"OLD gives ({old}), and NEW ({new}): rows are compared by the names of their columns and by value, and "
+            "what a sink makes of it that goes by the order of columns, or by their types, is not looked at"
         )
     for way in record.ways_not_on_state:
         if any(one.way is way for one in continued):

@@ -7,7 +7,7 @@
    told apart by anything that it has looked at is tried once. What it does outside of its folders only where it finds
    such a state is looked for first, from one of them: where there is anything, nothing more is tried. Where the end
    of a table alone is compared, a few of those that continue are tried once more with an input that ends before any of
-   it comes again.
+   it comes again. From a few, it ends in order after a part of the input, and is started again on what it has left.
 3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
    or fell into a crash loop, the old version goes on from the same state: who is wrong without any change is not made
    wrong by it.
@@ -23,7 +23,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -65,10 +65,12 @@ from .lone_runs import LoneRuns
 from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
 from .record import UpgradeRecord, is_upgrade, judge_switched, with_judgement
 from .request import UpgradeRequest, UpgradeSide, check_request, not_taken, prepared
+from .started_again import cut_otherwise, ends_after, go_on_twice_in, next_started_again
 from .switch_judging import (
     OTHER_BATCHES,
     STATE_LEFT,
     Sides,
+    SwitchJudgement,
     committed_before,
     compares_on_the_way,
     sides_beside,
@@ -135,6 +137,24 @@ def upgrade(
     return path, record
 
 
+@dataclass(frozen=True)
+class _Told:
+    """How a version went on, as its run tells it."""
+
+    kind: str
+    """Of the run."""
+    which: str
+    """The version: `old` or `new`."""
+    version: UpgradeVersion
+    crashed: Crashed
+    mates: Sequence[Crashed]
+    went: WentOn
+    early: bool
+    again: bool
+    story: tuple[Attempt, ...] = ()
+    """Attempts of the other version since the crash."""
+
+
 @dataclass
 class _Upgrade:
     request: UpgradeRequest
@@ -146,6 +166,8 @@ class _Upgrade:
     """By when states are tried, on the monotonic clock; None: it has not begun."""
     watches: bool = True
     """Whether there are crash points inside Spark."""
+    started_again: dict[Way, list[int]] = field(default_factory=lambda: {way: [] for way in Way})
+    """The places of the states from which the version that went on was started once more, as far as it came to that."""
 
     def run(self) -> None:
         """What comes of it is `found`, also when this is cut short."""
@@ -260,12 +282,14 @@ class _Upgrade:
             self._from_each(worker, way, version, states, made, groups)
         except OwnFailure as error:
             self.found.say_not_tried(way, groups, str(error))
+            self._say_not_started_again(way, str(error))
             if not tried:
                 raise
             # It says nothing of either version, and what was found before is known all the same.
         except BaseException as error:
             why = why_cut_short(error)
             self.found.say_not_tried(way, groups, why)
+            self._say_not_started_again(way, why)
             self.found.say_unblamed(way, [one.switched for one in tried], why)
             raise
 
@@ -283,9 +307,8 @@ class _Upgrade:
         tried, everything = self.found.tried[way], len(groups)
         while groups:
             self._show(f"{way}s", everything - len(groups), everything)
-            most = self.request.states
-            kept = _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
-            enough = most is not None and sum(not one.switched.early for one in tried) >= most
+            most, kept = self.request.states, self._kept_for_beside(tried)
+            enough = most is not None and sum(not one.switched.once_more for one in tried) >= most
             if self._left() <= kept or enough:
                 self.found.say_not_tried(way, groups, f"{most:,} were asked for" if enough else NO_TIME)
                 break
@@ -316,7 +339,16 @@ class _Upgrade:
                 groups.append(group)
                 raise
             if self._goes_on_early(tried):
-                self._try_early(worker, way, version, crashed, mates)
+                self._try_early(worker, way, version, tried[-1])
+            # However little time there is, one is; and all others once no state is left that was not tried at all.
+            self._start_again(worker, way, version, most=1)
+        if not self.found.unjudgeable:
+            self._start_again(worker, way, version)
+            self._say_not_started_again(way, NO_TIME)
+
+    def _kept_for_beside(self, tried: Sequence[TriedState]) -> float:
+        """Seconds."""
+        return _FOR_BESIDE * 60 * self.request.minutes if any(wants_aside(one.switched) for one in tried) else 0
 
     def _why_outside_there(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed) -> str:
         """Why nothing can be judged of what the version does outside of its folders where it finds such a state, be it
@@ -347,26 +379,58 @@ class _Upgrade:
         before = sum(one.switched.early and one.switched.committed == last.committed for one in tried)
         return before < EARLY and self._left() > 0
 
-    def _try_early(
-        self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
-    ) -> None:
+    def _try_early(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, one: TriedState) -> None:
+        crashed = one.crashed
+        with self._once_more(way, one, "an early end"):
+            with self._fed(worker, version.query, early=True):
+                worker.store.restore(crashed.state)
+                went = go_on_in(worker, crashed.next_incarnation, self.contents)
+            entered = self._enter(worker, way, version, crashed, one.mates, went, early=True)
+            self.found.tried[way].append(entered)
+
+    @contextmanager
+    def _once_more(self, way: Way, one: TriedState, how: str) -> Iterator[None]:
         """What goes wrong with it takes nothing away of what is known of the state."""
-        tried = self.found.tried[way]
         try:
-            tried.append(self._early(worker, way, version, crashed, mates))
+            yield
         except BaseException as error:
-            crash = tried[-1].switched.crashes[0]
-            self.found.not_tried.append(f"{way}: {crash}, and an early end: {why_cut_short(error)}")
+            crash = one.switched.crashes[0]
+            self.found.not_tried.append(f"{way}: {crash}, and {how}: {why_cut_short(error)}")
             if not isinstance(error, StreamproofError):
                 raise
 
-    def _early(
-        self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, crashed: Crashed, mates: Sequence[Crashed]
-    ) -> TriedState:
-        with self._fed(worker, version.query, early=True):
-            worker.store.restore(crashed.state)
-            went = go_on_in(worker, crashed.next_incarnation, self.contents)
-        return self._enter(worker, way, version, crashed, mates, went, early=True)
+    def _start_again(self, worker: RecoveryWorker, way: Way, version: UpgradeVersion, most: int | None = None) -> None:
+        """From states from which it continues, until so many were tried so, as long as there is time."""
+        tried, places = self.found.tried[way], self.started_again[way]
+        while most is None or len(places) < most:
+            place = self._next_started_again(way)
+            if place is None or self._left() <= self._kept_for_beside(tried):
+                return
+            places.append(place)
+            one = tried[place]
+            with self._once_more(way, one, "started again"):
+                went = self._go_on_twice(worker, version.query, one.crashed, one.switched.committed)
+                tried.append(self._enter(worker, way, version, one.crashed, one.mates, went, again=True))
+
+    def _next_started_again(self, way: Way) -> int | None:
+        switched = [one.switched for one in self.found.tried[way]]
+        return next_started_again(switched, self.started_again[way], self._last_counting(early=False))
+
+    def _say_not_started_again(self, way: Way, why: str) -> None:
+        """Of those that are left."""
+        left = 0
+        while (place := self._next_started_again(way)) is not None:
+            self.started_again[way].append(place)
+            left += 1
+        self.found.say_not_started_again(way, left, why)
+
+    def _go_on_twice(self, worker: RecoveryWorker, query: Query, crashed: Crashed, committed: int) -> WentOn:
+        part = self.lone.batches[: self._ends_after(committed)]
+        worker.store.restore(crashed.state)
+        return go_on_twice_in(worker, query, crashed.next_incarnation, part, self.contents)
+
+    def _ends_after(self, committed: int) -> int | None:
+        return ends_after(committed, self._last_counting(early=False))
 
     @contextmanager
     def _fed(self, worker: RecoveryWorker, query: Query, *, early: bool) -> Iterator[None]:
@@ -386,15 +450,12 @@ class _Upgrade:
         went: WentOn,
         *,
         early: bool = False,
+        again: bool = False,
     ) -> TriedState:
         since = crashed.next_incarnation
-        references = self.lone.reference(worker, way.goes_on, version, went.attempt, self.request.basis, early=early)
-        run = self.found.next_run(str(way))
-        self._write(run, version, worker, crashed, mates, went.attempt, references, early=early)
         sides = self._sides(way, since, early=early, state_left=_has_state(crashed))
-        judged = judge_switched(
-            self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
-        )
+        told = _Told(str(way), way.goes_on, version, crashed, mates, went, early=early, again=again)
+        run, judged = self._judge(worker, told, sides)
         crashes = tuple(dict.fromkeys(one.crashes[-1] for one in mates))
         switched = Switched(
             way,
@@ -405,9 +466,33 @@ class _Upgrade:
             changed=went.changed,
             kept=went.kept,
             early=early,
+            again=again,
             state_left=sides.state_left,
         )
-        return TriedState(crashed, went, with_judgement(switched, judged, None))
+        return TriedState(crashed, went, with_judgement(switched, judged, None), tuple(mates))
+
+    def _judge(self, worker: RecoveryWorker, told: _Told, sides: Sides) -> tuple[str, SwitchJudgement]:
+        """The name of its run, which is written down, and what that comes to."""
+        run, judged = self._judged_by(worker, told, sides)
+        if told.again and judged.outcome is UpgradeOutcome.WRONG:
+            end = self._ends_after(judged.committed)
+            if end is not None and cut_otherwise(told.went.attempt, end):
+                return self._judged_by(worker, told, sides, end)
+        return run, judged
+
+    def _judged_by(
+        self, worker: RecoveryWorker, told: _Told, sides: Sides, stopped: int | None = None
+    ) -> tuple[str, SwitchJudgement]:
+        """By what it makes alone, where it is to be stopped before a batch and started again, or at once."""
+        attempt = told.went.attempt
+        references = self.lone.reference(
+            worker, told.which, told.version, attempt, sides.basis, early=told.early, stopped=stopped
+        )
+        run = self.found.next_run(told.kind)
+        self._write(run, worker, told, references)
+        request = self.request
+        oracles = request.registry.oracles
+        return run, judge_switched(self.folder / run, sides, request.claims, oracles, told.went.changed)
 
     def _sides(self, way: Way, since: int, *, early: bool = False, state_left: bool = False) -> Sides:
         old, new = self.request.old.query.shape, self.request.new.query.shape
@@ -418,24 +503,14 @@ class _Upgrade:
     def _last_counting(self, *, early: bool) -> int:
         return self.last_changed if early else self.given.last_batch(self.request.old.query)
 
-    def _write(
-        self,
-        run: str,
-        version: UpgradeVersion,
-        worker: RecoveryWorker,
-        crashed: Crashed,
-        mates: Sequence[Crashed],
-        attempt: Attempt,
-        references: Sequence[Stamped],
-        *,
-        early: bool = False,
-    ) -> None:
-        request = self.request
+    def _write(self, run: str, worker: RecoveryWorker, told: _Told, references: Sequence[Stamped]) -> None:
+        request, version, last = self.request, told.version, told.went.attempt
         asked = CampaignRequest(
             version.query, self.given.workload, request.claims, request.registry, request.seed, version.origin
         )
-        before = [*offered(self.lone.batches_early if early else self.lone.batches), *references]
-        write_run(self.folder / run, asked.named, worker, crashed, mates, attempt, before, request.seed)
+        before = [*offered(self.lone.batches_early if told.early else self.lone.batches), *references]
+        attempt = replace(last, before=(*told.story, *last.before))
+        write_run(self.folder / run, asked.named, worker, told.crashed, told.mates, attempt, before, request.seed)
 
     # The version before, beside
 
@@ -493,29 +568,26 @@ class _Upgrade:
     def _aside(
         self, worker: RecoveryWorker, way: Way, before: UpgradeVersion, one: TriedState, *, after: bool
     ) -> Aside:
-        crashed, went, early = one.crashed, one.went, one.switched.early
+        crashed, went, early, again = one.crashed, one.went, one.switched.early, one.switched.again
         number = crashed.next_incarnation
-        if after:
-            assert went.left is not None
-            put_back(worker, went.left, self.contents)
-            number += len(went.attempt.before) + 1
+        # The whole story: those of the one that failed, and then the one before it.
+        story = (*went.attempt.before, went.attempt) if after else ()
+        if again:
+            beside = self._go_on_twice(worker, before.query, crashed, one.switched.committed)
         else:
-            worker.store.restore(crashed.state)
-        with self._fed(worker, before.query, early=early):
-            beside = go_on_in(worker, number, self.contents)
-        last = beside.attempt
-        shape = before.query.shape
+            if after:
+                assert went.left is not None
+                put_back(worker, went.left, self.contents)
+                number += len(story)
+            else:
+                worker.store.restore(crashed.state)
+            with self._fed(worker, before.query, early=early):
+                beside = go_on_in(worker, number, self.contents)
         counting = self._last_counting(early=early)
-        sides = sides_beside(way, shape, number, self.request.basis, counting, state_left=one.switched.state_left)
-        references = self.lone.reference(worker, way.before, before, last, sides.basis, early=early)
-        if after:
-            # The whole story: those of the one that failed, and then the one before it.
-            last.before = (*went.attempt.before, went.attempt, *last.before)
-        run = self.found.next_run("beside")
-        self._write(run, before, worker, crashed, [crashed], last, references, early=early)
-        judged = judge_switched(
-            self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
-        )
+        state_left = one.switched.state_left
+        sides = sides_beside(way, before.query.shape, number, self.request.basis, counting, state_left=state_left)
+        told = _Told("beside", way.before, before, crashed, [crashed], beside, early=early, again=again, story=story)
+        run, judged = self._judge(worker, told, sides)
         return Aside(run, number, judged.outcome, judged.why, after, beside.changed)
 
     # And back
@@ -588,9 +660,8 @@ def _where_to_turn_back(tried: Sequence[TriedState]) -> Crashed | None:
         after = (crash.point, crash.side) == (Point.COMMIT_LOG, Side.AFTER)
         return after, STEADY in crash.kinds, -crash.batch
 
-    fit = [
-        one
-        for one in tried
-        if one.switched.outcome is UpgradeOutcome.CONTINUES and one.switched.committed >= 0 and not one.switched.early
-    ]
+    def is_fit(one: Switched) -> bool:
+        return one.outcome is UpgradeOutcome.CONTINUES and one.committed >= 0 and not one.once_more
+
+    fit = [one for one in tried if is_fit(one.switched)]
     return max(fit, key=worth).crashed if fit else None

@@ -49,6 +49,7 @@ def test_what_spark_takes_for_the_same_state_is_wrong(tmp_path: Path) -> None:
     found = upgraded(BY_NAME["keys-swapped"], tmp_path / "upgrade", states=1)
 
     assert outcomes(found) == {UpgradeOutcome.WRONG}
+    assert all("count bigint" in side.columns for side in (found.old, found.new))
     assert judge_upgrade(tmp_path / "upgrade", JUDGES).differences == ()
 
 
@@ -83,9 +84,11 @@ def test_what_later_input_makes_good_shows_in_a_table_that_is_read_before(tmp_pa
     old, new = (replace(query, write=upserted, read=as_upserted) for query in (pair.old, pair.new))
     found = upgraded(replace(pair, old=old, new=new), tmp_path / "upgrade", states=1)
 
-    assert [(one.early, one.outcome, one.status) for one in found.switched] == [
-        (False, UpgradeOutcome.CONTINUES, Status.HOLDS),
-        (True, UpgradeOutcome.WRONG, Status.VIOLATED),
+    assert [(one.early, one.again, one.outcome, one.status) for one in found.switched] == [
+        (False, False, UpgradeOutcome.CONTINUES, Status.HOLDS),
+        (True, False, UpgradeOutcome.WRONG, Status.VIOLATED),
+        # Here it has come to the end of all input, which has made it good.
+        (False, True, UpgradeOutcome.CONTINUES, Status.HOLDS),
     ]
     assert judge_upgrade(tmp_path / "upgrade", JUDGES).differences == ()
 

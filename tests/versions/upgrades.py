@@ -177,8 +177,8 @@ def what_came(pair: UpgradePair, record: UpgradeRecord, version: str) -> Came:
     return Came(
         outcome=" and ".join(outcomes) or "nothing was tried",
         expected=_expected(pair, version),
-        # From one and the same state it goes on twice, where the input ends early, too.
-        states=sum(not one.early for one in found),
+        # From one and the same state it goes on in other ways, too.
+        states=sum(not one.once_more for one in found),
         error=_condition(one.why for one in found if one.outcome is not UpgradeOutcome.WRONG),
         left=" or ".join(sorted({_left(one) for one in found if one.outcome is UpgradeOutcome.REFUSED})),
         blamed=" and ".join(sorted({str(one.status) for one in found})),

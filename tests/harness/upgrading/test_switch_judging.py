@@ -64,11 +64,12 @@ def judged(
     since: int = SINCE,
     rows_done: int = 6,
     found: int | None = None,
+    ended: int | None = None,
 ) -> SwitchJudgement:
     """`failed` are the incarnations that ended by an error, `attempts` is how many there were of the version that went
     on (the failed ones, unless told otherwise), and `other` is what the second reference run gave. `found` is what had
     been committed when the version before was started, where it went on itself. Whoever goes on has `done` batches, of
-    so many rows of input."""
+    so many rows of input; where it `ended` in order after a batch, it was started again then."""
     records: list[Stamped] = []
 
     def note(record: Record) -> None:
@@ -93,6 +94,12 @@ def judged(
         # Whoever is not the first of them finds nothing, where `since` says that it is of another version.
         note(Started(DRIVER, number, None if SINCE < number == since else restored, row_number(committed + 1, 0)))
         timeline.append(Placed(Stamp(40), DRIVER, number, DRIVER))
+        if number == SINCE and ended is not None:
+            restored = (SINCE, ended)
+            for batch in range(committed + 1, ended + 1):
+                note(delivered(SINK, batch, alone[batch], number))
+                note(BatchDone(DRIVER, number, batch, rows_done, 0, 0, 10))
+            note(Ended(DRIVER, number, {"source": [1]}))
     for batch, rows in new.items():
         note(delivered(SINK, batch, rows, number))
     timeline += [IncarnationFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
@@ -231,6 +238,26 @@ def test_one_that_goes_on_from_less_than_what_had_been_committed_has_taken_over_
 
     assert (found.outcome, found.committed) == (UpgradeOutcome.UNKNOWN, 0)
     assert "it processed batch 0 again" in found.why
+
+
+def test_one_that_is_started_again_is_judged_by_what_both_starts_have_made() -> None:
+    def again(*, done: Sequence[int] = (2,), **more: Any) -> SwitchJudgement:
+        return judged(OLD, attempts=2, ended=1, done=done, **{"new": {2: ALONE[2]}, **more})
+
+    assert again().outcome is UpgradeOutcome.CONTINUES
+    # What the first had committed comes again.
+    assert "it processed batch 1 again" in again(new={1: ALONE[1], 2: ALONE[2]}, done=(1, 2)).why
+    # What the second has taken no input for, be it right by chance.
+    nothing_left = again(new={}, done=(), alone={0: {"a": 1}, 1: {"a": 2}})
+    assert nothing_left.outcome is UpgradeOutcome.UNKNOWN
+    assert "since it was started again" in nothing_left.why
+
+
+def test_one_that_ended_in_order_and_fails_when_it_is_started_again_is_in_a_crash_loop() -> None:
+    found = judged(OLD, {}, attempts=3, ended=1, failed=(3, 4), gave_up="stall")
+
+    assert found.outcome is UpgradeOutcome.CRASH_LOOP
+    assert found.why.startswith("it had gone on, and ended in order; started again, it failed: ")
 
 
 def test_one_that_fails_at_each_start_before_it_has_done_anything_is_refused() -> None:

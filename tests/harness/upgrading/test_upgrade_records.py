@@ -175,6 +175,16 @@ def test_an_input_that_ended_early_is_told_by_itself_and_is_no_further_state() -
     assert both.exit_status is ExitStatus.VIOLATED
 
 
+def test_one_that_was_started_again_is_told_by_itself_and_is_no_further_state() -> None:
+    both = record(switched(CONTINUES), switched(WRONG, again=True, aside=FINE))
+    worse, fine = outcome_lines(both)
+
+    assert worse.more[0] == "started again, on what it has left itself: it had ended in order after a part of the input"
+    assert (fine.outcome, fine.more) == (CONTINUES, ())
+    assert list(tried_of(both)) == ["1 crash state tried, of 10 crash points"]
+    assert both.exit_status is ExitStatus.VIOLATED
+
+
 def test_nothing_counts_of_an_input_that_ended_early_after_the_last_batch_of_a_change() -> None:
     early, other = switched(CONTINUES, early=True), switched(CONTINUES)
 
@@ -237,6 +247,26 @@ def test_that_each_version_is_read_in_its_own_way_is_said() -> None:
     assert said(old=of("one"), new=of("other"))
     assert not said(old=of("one"), new=of("one"))
     assert not said(old=of("one"))
+
+
+def test_that_columns_come_in_another_order_or_of_another_type_is_said() -> None:
+    """Rows show neither; a sink that goes by position, or has a schema, makes something else of it."""
+    old, swapped, narrow = ("seq bigint", "k string", "v string"), ("seq bigint", "v string", "k string"), ("seq int",)
+    side = record().old
+
+    def said(new: tuple[str, ...], *of: Switched) -> list[str]:
+        sides = {"old": replace_columns(side, old), "new": replace_columns(side, new)}
+        return [said for said in caveats(record(*of, **sides)) if "OLD gives" in said]
+
+    (of_order,) = said(swapped, switched(CONTINUES))
+    assert of_order.startswith("OLD gives (seq bigint, k string, v string), and NEW (seq bigint, v string, k string)")
+    assert len(said(narrow, switched(CONTINUES))) == 1
+    # Not where they are the same, not known, or where nothing continues.
+    assert said(old, switched(CONTINUES)) + said((), switched(CONTINUES)) + said(swapped, switched(WRONG)) == []
+
+
+def replace_columns(side: SideRecord, columns: tuple[str, ...]) -> SideRecord:
+    return SideRecord(side.origin, side.subject, side.versions, side.settings, columns)
 
 
 def replace_settings(one: UpgradeRecord) -> UpgradeRecord:

@@ -297,9 +297,11 @@ def go_on(
     monkeypatch.setattr(
         at_work,
         "_enter",
-        lambda worker, way, version, crashed, mates, went, early=False: tried(
-            msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early)
-        )[0],
+        lambda worker, way, version, crashed, mates, went, early=False: TriedState(
+            crashed,
+            went,
+            msgspec.structs.replace(comes_to, crashes=(crash_at(crashed.next_incarnation),), early=early),
+        ),
     )
     before = Attempt(DRIVER, 1)
     before.records = [Stamped(0, Started(DRIVER, 1, None if found is None else (0, found), 0))]
@@ -315,6 +317,7 @@ def go_on(
     worker = SimpleNamespace(
         store=SimpleNamespace(restore=lambda state: None), live=live, fed=lambda query, batches: nullcontext()
     )
+    monkeypatch.setattr(at_work, "_start_again", lambda *_, **__: None)
     at_work.found.tried[Way.UPGRADE] = []
     at_work._go_on(
         worker,
@@ -400,9 +403,20 @@ def test_what_the_new_version_alone_says_of_itself_differs_too() -> None:
 def test_that_both_take_their_input_in_the_batches_of_the_old_version_is_said() -> None:
     old, new = (UpgradeSide(replace(query_word_count(), batch_events=count)) for count in (50, 60))
 
-    (said,) = not_taken(UpgradeRequest(old, new, FED, Registry()))
+    said, _ = not_taken(UpgradeRequest(old, new, FED, Registry()))
     assert "NEW's batch_events=60: both versions take their input in batches of 50" in said
-    assert list(not_taken(UpgradeRequest(old, old, FED, Registry()))) == []
+    assert not any("batch_events" in said for said in not_taken(UpgradeRequest(old, old, FED, Registry())))
+
+
+def test_that_spark_lets_a_version_begin_on_what_it_would_refuse_is_said() -> None:
+    plain = UpgradeSide(query_word_count())
+    (said,) = not_taken(UpgradeRequest(plain, plain, FED, Registry()))
+    assert "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart=false" in said
+
+    # Whoever says it of both has it so where they are deployed.
+    setting = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "true"}
+    own = UpgradeSide(replace(query_word_count(), settings=setting))
+    assert list(not_taken(UpgradeRequest(own, own, FED, Registry()))) == []
 
 
 def test_that_state_is_left_with_which_nothing_since_the_change_has_begun_is_said(

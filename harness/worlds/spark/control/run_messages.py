@@ -173,6 +173,13 @@ class SparkRuns(msgspec.Struct, frozen=True, tag="spark-runs", array_like=True):
     """What the driver's own process says of its Python, and of the packages there: name -> version."""
 
 
+class GivesColumns(msgspec.Struct, frozen=True, tag="gives-columns", array_like=True):
+    """A query's driver to a recovery worker: what the harness's sink is given has these columns, in this order, each
+    with its type as Spark names it."""
+
+    columns: tuple[str, ...]
+
+
 class KeptInTheJvm(msgspec.Struct, frozen=True, tag="kept-in-the-jvm", array_like=True):
     """A query's driver to a recovery worker, once it is over: beside all sessions, its JVM keeps what it had not
     before."""

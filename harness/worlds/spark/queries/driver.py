@@ -36,7 +36,7 @@ from ....install.python_versions import python_versions
 from ....judging.outputs import row_number
 from ....judging.shapes import OutputMode
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
-from ..control.run_messages import Arrived, Begun, Failed, Finishing, KeptInTheJvm, SparkRuns
+from ..control.run_messages import Arrived, Begun, Failed, Finishing, GivesColumns, KeptInTheJvm, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
@@ -230,6 +230,8 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverL
             given = _input(spark, query, run) if given is None else given
             output = _checked(query, query.transform(given))
             _check_rest(query, output)
+            if plan.attaches and query.write is None:
+                link.send(GivesColumns(tuple(f"{one.name} {one.dataType.simpleString()}" for one in output.schema)))
             stream = _started(query, output, run, execution.take)
             _await_end(query, stream)
             _require_end_of_input(query, stream.lastProgress, len(plan.spans))
