@@ -391,7 +391,7 @@ def test_random_schedules_that_are_lost_count_in_the_bound_and_are_not_run_again
 
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
-    faults = [untimed_crash(["relay-0"]).after(seconds(0.001)), untimed_crash(["relay-0"]).after(seconds(1_000))]
+    faults = [untimed_crash(["relay-0"]).after(seconds(0.01)), untimed_crash(["relay-0"]).after(seconds(1_000))]
     found = search(bench, [Given(tuple(Trial((fault,), 3) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
@@ -772,7 +772,7 @@ def test_what_is_remembered_and_makes_no_difference_is_searched() -> None:
     _known.clear()
     found = explore(with_mechanism(Memoizing()), REGISTRY, SearchBudget(schedules=10), seed=7, jobs=1)
     assert found.findings.statuses[Status.HOLDS]
-    assert _known
+    assert not _known, "whoever runs next finds it as it was"
 
 
 class _Passing(AtWork):
