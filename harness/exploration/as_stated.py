@@ -11,7 +11,7 @@ from ..core.verdicts import Status
 from ..core.wording import counted
 from ..running.determinism import beginning
 from ..running.judgement import examine_operators, judge_history
-from ..running.run import check_scenario, origin_of
+from ..running.run import check_scenario, making_origin
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, Outcome, Trial
 
@@ -93,7 +93,7 @@ def _tried(own: Named, trial: Trial, bench: Bench, options: SimulationOptions | 
     try:
         history = whole.run(trial.schedule, trial.seed)
         offered = beginning(history, planned.subject.sources)
-        determinism = examine_operators(planned, offered, origin_of(own, whole.registry))
+        determinism = examine_operators(planned, offered, making_origin(own, whole.registry))
         judged = judge_history(planned, history, whole.registry.oracles, whole.cluster.virtual_time, determinism)
     except UsersCodeFailed as error:
         return replace(told, failed=str(error))

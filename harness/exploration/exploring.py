@@ -20,7 +20,7 @@ from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
-from ..running.run import origin_of
+from ..running.run import making_origin
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import LIKE_EMBEDDED, SimulationOptions
 from .as_stated import AsStated, try_as_stated
@@ -193,7 +193,7 @@ def explore(
         for memory in at_first:
             memory.put_back()
 
-    require_repeatable(named.scenario, origin_of(named, registry))
+    require_repeatable(named.scenario, making_origin(named, registry))
     forget()
     bench.require_forgetting()
     forget()

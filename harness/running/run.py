@@ -107,7 +107,7 @@ def run_named(
         recorder.seal()
     history = read_history(path)
     determinism = examine_operators(
-        named.scenario, beginning(history, named.scenario.subject.sources), origin_of(named, registry)
+        named.scenario, beginning(history, named.scenario.subject.sources), making_origin(named, registry)
     )
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
     judgement = write_verdicts(path, judgement)
@@ -136,7 +136,7 @@ def _readable_meanwhile(recorder: RunFolder, show: Callable[[Live], None]) -> Ca
     return shown
 
 
-def origin_of(named: Named, registry: Registry) -> str:
+def making_origin(named: Named, registry: Registry) -> str:
     """The origin of a scenario with operators, where that makes this very one; else empty."""
     scenario = named.scenario
     # Of a query nothing is executed again, and to look its name up would load every scenario.
