@@ -38,6 +38,7 @@ STANDARD = "passive-replication-masked/word-count-words"
 STATED = (
     "all input had been processed by then",
     "ran nowhere",
+    "slices that had begun there: 0",
     "the trigger of fault",
     "beyond what is claimed",
     "and outputs still differed",
