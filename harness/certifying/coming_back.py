@@ -35,6 +35,6 @@ def with_stated_time(claims: Sequence[Guarantee], without_failures: Sequence[flo
 
 
 def stated_in(claims: Sequence[Guarantee]) -> Duration:
-    """The time that claims state for a recovery."""
-    stated = (claim.within for claim in claims if claim.name == RECOVERS)
-    return next((within for within in stated if isinstance(within, Duration)), seconds(LEAST))
+    """The time that claims state for a recovery, the shortest of them."""
+    stated = [claim.within for claim in claims if claim.name == RECOVERS and isinstance(claim.within, Duration)]
+    return min(stated, key=lambda within: within.micros, default=seconds(LEAST))

@@ -745,12 +745,14 @@ class RecoveryWorker:
         if attempt is None:
             return
         if not said.elsewhere:
-            noted = without_relayed(read_noted(said.content), self.relay.places)
-            attempt.noted.append(of_any_run(noted, self.folders.label))
+            noted = read_noted(said.content)
         elif said.elsewhere not in self._elsewhere and not is_of_spark_itself(said.elsewhere, self._processes.scratch):
             # One file system hands a file on to another.
             self._elsewhere.add(said.elsewhere)
-            attempt.noted.append(of_any_run(written_elsewhere(said.elsewhere), self.folders.label))
+            noted = written_elsewhere(said.elsewhere)
+        else:
+            return
+        attempt.noted.append(of_any_run(without_relayed(noted, self.relay.places), self.folders.label))
 
     def _note_connections(self, attempt: Attempt) -> None:
         """That the JVM keeps while its sink has done a batch: to a store that the query says nothing of."""

@@ -16,6 +16,7 @@ from ..contracts.query import EFFECTS, Query
 from ..core.addresses import Point, Side
 from ..crash_points.files.naming import SINK
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
+from ..crash_points.inside_python.consuming import READ
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
 from ..crash_points.inside_python.following import Noted
 from ..crash_points.inside_python.names import shortened
@@ -28,6 +29,7 @@ from .file_points import deed_of
 from .messages import numbered_message, only_opens
 
 _SHARED: Final = frozenset({"file", "connection"})
+_ITSELF: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 _DRAWN: Final = "*"
 """In a path, in place of what was drawn at random."""
 _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
@@ -65,12 +67,27 @@ def _effects_of_kinds(query: Query, attempts: Sequence[Attempt], kinds: Set[str]
     for attempt in attempts:
         found: Counter[tuple[str, str, str]] = Counter()
         for effect in _effects_of(attempt):
-            if effect.kind in kinds and (not effect.passing or in_passing[effect.target] > 1):
+            counts = effect.kind in kinds and not _reads_a_store(query, effect)
+            if counts and (not effect.passing or in_passing[effect.target] > 1):
                 found[effect.kind, effect.target, effect.place] += effect.times
         most |= found
     for (kind, target, place), times in sorted(most.items()):
         accepted = any(_means(one, f"{kind} {target}") for one in query.accepts)
         yield Uncut(kind, target, place, times, accepted)
+
+
+def _reads_a_store(query: Query, effect: OutsideEffect) -> bool:
+    """Whether that is how its `read` reaches a store of its own, be it not by way of the harness: it changes nothing
+    there that a crash could cut."""
+    if (effect.kind, effect.place) != ("connection", READ):
+        return False
+    return _place_named(effect.target) in {_place_named(store.address) for store in query.stores if store.address}
+
+
+def _place_named(address: str) -> tuple[str, str]:
+    """Host and port; those by which a machine calls itself are one."""
+    host, _, port = address.rpartition(":")
+    return "localhost" if host in _ITSELF else host, port
 
 
 def without_relayed(noted: Noted, places: Collection[str]) -> Noted:

@@ -85,6 +85,7 @@ from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
+from streamproof.harness.crash_points.outside.relay import StoreRelay
 from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES
@@ -1274,6 +1275,28 @@ def test_so_does_a_connection_that_the_jvm_keeps_to_a_store_of_which_the_query_s
     assert [(one.name, one.place, one.times) for one in certified.certificate.uncut[:1]] == [
         ("connection broker:9092", "Spark's JVM", 1)
     ]
+
+
+@pytest.mark.parametrize(("port", "wanted"), [(4111, Status.HOLDS), (5432, Status.UNKNOWN)])
+def test_a_database_that_the_jvm_reaches_by_way_of_the_harness_is_none_of_these(
+    port: int, wanted: Status, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce = toy_spark.announce
+
+    def and_by_jdbc(told: str, point: Point, side: Side, key: str) -> None:
+        announce(told, point, side, key)
+        if point is Point.ADD_BATCH and side is Side.BEFORE:
+            toy_spark.say(told, f"elsewhere jdbc:postgresql://127.0.0.2:{port}/rows")
+
+    class Relay(StoreRelay):
+        def __init__(self, *of: Any) -> None:
+            super().__init__(*of)
+            self.places.add("127.0.0.2:4111")
+
+    monkeypatch.setattr(toy_spark, "announce", and_by_jdbc)
+    monkeypatch.setattr(recovery_worker, "StoreRelay", Relay)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is wanted, reasons(certified)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from streamproof.harness.certifying.seen_outside import (
 )
 from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
+from streamproof.harness.crash_points.inside_python.consuming import READ
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 from streamproof.harness.recording.records import Ended
@@ -238,6 +239,14 @@ def test_what_may_be_the_source_or_a_store_without_an_address_is_said_and_leaves
     assert uncut_of(query(**own), attempts) == ()
     assert [one.target for one in not_told_apart(query(**own), attempts)] == ["127.0.0.1:8099", "/var/log/x"]
     assert not_told_apart(query(**own, accepts=["file /var/*", "connection *"]), attempts) == ()
+
+
+def test_its_read_may_reach_a_declared_store_as_it_likes_and_its_code_may_not() -> None:
+    for target in ("127.0.0.1:5433", "::1:5433", "localhost:5433"):
+        read, written = (OutsideEffect("connection", target, place) for place in (READ, "sinks.write:18"))
+        assert uncut_of(query(stores=(ORDERS,)), [noting(Noted((read,)))]) == ()
+        assert [one.place for one in uncut_of(query(stores=(ORDERS,)), [noting(Noted((written,)))])] == [written.place]
+    assert uncut_of(query(stores=(ORDERS,)), [noting(Noted((OutsideEffect("connection", "db:5434", READ),)))])
 
 
 @pytest.mark.parametrize("named", ["127.0.0.2:4111", "jdbc:postgresql://127.0.0.2:4111/rows"])
