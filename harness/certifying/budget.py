@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
@@ -43,3 +46,13 @@ class CampaignProgress:
     done: int
     planned: int
     seconds_left: float
+
+
+@contextmanager
+def time_spent(durations: dict[str, float], part: str) -> Iterator[None]:
+    """Add what is spent meanwhile to a part's, in seconds."""
+    before = time.monotonic()
+    try:
+        yield
+    finally:
+        durations[part] = durations.get(part, 0.0) + time.monotonic() - before

@@ -6,8 +6,8 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from ..judging.oracle import Oracle
 from ..judging.statistics import KillSample
 from ..running.failed_oracles import kept_of
 from .attempts import Attempt
-from .budget import Budget, CampaignProgress
+from .budget import Budget, CampaignProgress, time_spent
 from .certificate import QueryCounterexample
 from .conclusion import NotReached, Planned, lines_of, real, showing
 from .folders import runs_so_far
@@ -214,13 +214,8 @@ class CampaignState:
         """Seconds since the campaign began."""
         return time.monotonic() - self._began
 
-    @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        before = time.monotonic()
-        try:
-            yield
-        finally:
-            self.durations[part] = self.durations.get(part, 0.0) + time.monotonic() - before
+    def timed(self, part: str) -> AbstractContextManager[None]:
+        return time_spent(self.durations, part)
 
     def begin(self, phase: str, expected: int) -> None:
         """A part of the campaign, of so many steps."""

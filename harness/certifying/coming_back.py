@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..core.guarantees import RECOVERS, Guarantee, recovers
+from ..core.guarantees import RECOVERS, Guarantee, recovers, stated_recovery
 from ..core.quantities import Duration, seconds
 
 LEAST: Final = 90.0
@@ -36,5 +36,4 @@ def with_stated_time(claims: Sequence[Guarantee], without_failures: Sequence[flo
 
 def stated_in(claims: Sequence[Guarantee]) -> Duration:
     """The time that claims state for a recovery, the shortest of them."""
-    stated = [claim.within for claim in claims if claim.name == RECOVERS and isinstance(claim.within, Duration)]
-    return min(stated, key=lambda within: within.micros, default=seconds(LEAST))
+    return stated_recovery(claims) or seconds(LEAST)

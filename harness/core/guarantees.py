@@ -3,6 +3,7 @@ says its oracle."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -178,6 +179,12 @@ def recovers(within: Duration | None = None) -> Guarantee:
     """After every fault the subject is back without manual work: no stall, no crash loop. With a bound, in that time of
     being started again. Every certificate claims it, with a bound of its own where none is stated."""
     return Guarantee(RECOVERS, within)
+
+
+def stated_recovery(claims: Iterable[Guarantee]) -> Duration | None:
+    """The shortest time in which claims have a subject recover; None: none of them states one."""
+    stated = [claim.within for claim in claims if claim.name == RECOVERS and isinstance(claim.within, Duration)]
+    return min(stated, key=lambda within: within.micros, default=None)
 
 
 def recovers_within(limit: Duration) -> Guarantee:

@@ -25,7 +25,7 @@ from ..contracts.scenario import Scenario, check, check_carriers
 from ..contracts.subject import SchemeSubject
 from ..core.addresses import Address
 from ..core.errors import StreamproofError
-from ..core.guarantees import RECOVERS
+from ..core.guarantees import stated_recovery
 from ..core.quantities import Duration
 from ..core.verdicts import Verdict
 from ..core.workload import Workload
@@ -118,8 +118,7 @@ def _silence_allowed(scenario: Scenario) -> Duration | None:
     """How long a query may give no sign of work whose record has none before its end, by the strictest claim."""
     if not isinstance(scenario.subject, Query) or scenario.subject.read is None:
         return None
-    stated = [one.within for one in scenario.claimed if one.name == RECOVERS and isinstance(one.within, Duration)]
-    return min(stated, key=lambda within: within.micros, default=None)
+    return stated_recovery(scenario.claimed)
 
 
 def _readable_meanwhile(recorder: RunFolder, show: Callable[[Live], None]) -> Callable[[Live], None]:

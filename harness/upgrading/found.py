@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from ..certifying.budget import time_spent
 from ..certifying.continuing import versions_here
 from ..certifying.recovering import Crashed
 from ..certifying.waiting import Group
@@ -91,13 +91,8 @@ class UpgradeFound:
                 f"{counted(states, 'state')}: {why}."
             )
 
-    @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        before = time.monotonic()
-        try:
-            yield
-        finally:
-            self.durations[part] = round(time.monotonic() - before, 1)
+    def timed(self, part: str) -> AbstractContextManager[None]:
+        return time_spent(self.durations, part)
 
     def record(self, request: UpgradeRequest, given: TouchedAgain) -> UpgradeRecord:
         """Of what was asked for, on the input that was given."""
@@ -136,7 +131,7 @@ class UpgradeFound:
             same_table=self.same_table,
             cut_short=self.cut_short,
             differ_in=said_differently(old.subject, new.subject),
-            durations=self.durations,
+            durations={part: round(spent, 1) for part, spent in self.durations.items()},
         )
 
 

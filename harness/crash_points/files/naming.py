@@ -54,12 +54,12 @@ class FilePointsOfNodes:
 
     def name(self, batch: str, said: str, side: Side, node: str = "") -> str:
         """As of `FilePoints`; `node` is on which a task does it, empty where the driver does."""
-        name = self._in_all.name(batch, said, side)
+        in_all = self._in_all.name(batch, said, side)
+        name = in_all.rpartition("#")[0]
         if side is Side.AFTER:
-            self._times[node, batch, name.rpartition("#")[0]] += 1
+            self._times[node, batch, name] += 1
         if not node:
-            return name
-        name = name.rpartition("#")[0]
+            return in_all
         times = self._times["", batch, name] + self._times[node, batch, name]
         return f"{name}#{times + (side is Side.BEFORE)}"
 

@@ -25,13 +25,13 @@ class ModesSaid:
 
     def check(self, query: Query, writer: object) -> None:
         """Raises InvalidOperator where the writer was given another mode than the query has."""
-        said = [mode for one, mode in self._said if one is writer][-1:]
-        for mode in said:
-            if mode.strip().lower() != query.mode:
-                raise InvalidOperator(
-                    f"query {query.name!r}: write says outputMode({mode!r}), and the query is in {query.mode} mode, "
-                    f"with which it would be started: say Query(..., mode={mode.strip().lower()!r}), or --mode"
-                )
+        said = next((mode for one, mode in reversed(self._said) if one is writer), query.mode.value)
+        mode = said.strip().lower()
+        if mode != query.mode:
+            raise InvalidOperator(
+                f"query {query.name!r}: write says outputMode({said!r}), and the query is in {query.mode} mode, "
+                f"with which it would be started: say Query(..., mode={mode!r}), or --mode"
+            )
 
 
 @contextmanager
