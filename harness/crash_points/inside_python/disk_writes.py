@@ -22,7 +22,7 @@ from ...core.errors import DeadlinePassed
 from ...core.waiting import wait_until
 from ..files.mounts import mounts_of
 from ..files.operations import WRITTEN
-from .maps import stored_into
+from .maps import not_written_down
 from .watching import outside
 
 _COUNTS: Final = "/proc/self/io"
@@ -39,7 +39,7 @@ class DiskWrites:
     """Of this process."""
 
     def __init__(self, folders: Sequence[str]) -> None:
-        self._within = [os.fsencode(folder) + b"/" for folder in folders]
+        self._folders = [os.fsencode(folder) + b"/" for folder in folders]
         served = [str(mount) for mount in mounts_of() if any(not outside((str(mount),), one) for one in folders)]
         self._served = served
         self._knows = all(not outside(served, folder) for folder in folders)
@@ -49,29 +49,26 @@ class DiskWrites:
 
     def elsewhere(self) -> int:
         """Bytes so far, less those of files that were gone before they were written down. What is on its way to the
-        run's folders, be it stored in maps of files there, is among them until it has come there."""
+        run's folders is among them until it has come there, but not what is stored in maps of files there."""
         if not self._knows:
             return 0
         if _counted() != self._last[0]:
             # In this order: else what another thread writes there meanwhile would be taken off before it is counted.
-            served = self._served_to_us()
+            within = self._within_the_run()
             counted = _counted()
-            self._last = counted, counted - served
+            self._last = counted, counted - within
         return self._last[1]
 
     def has_written(self, before: int) -> bool:
         """Whether there is more by now than `before`: not where that may be on its way to the run's folders."""
         if self.elsewhere() <= before:
             return False
-        with suppress(OSError):
-            if any(stored_into("self", self._within)):
-                return False
         if not self._served:
             return True
         counted = _counted()
 
         def is_none() -> bool:
-            return not self._knows or counted - self._served_to_us() < before + mmap.PAGESIZE
+            return not self._knows or counted - self._within_the_run() < before + mmap.PAGESIZE
 
         try:
             # The kernel counts what another thread writes there before it is served. Elsewhere it counts whole pages.
@@ -80,13 +77,18 @@ class DiskWrites:
             return True
         return False
 
-    def _served_to_us(self) -> int:
+    def _within_the_run(self) -> int:
+        """Bytes that have come to the run's folders, and those that are stored in maps of files there. In this order,
+        too: none is counted twice."""
         try:
-            return sum(int(os.getxattr(mount, WRITTEN)) for mount in self._served)
+            served = sum(int(os.getxattr(mount, WRITTEN)) for mount in self._served)
         except OSError:
             # It is gone, and with it the run.
             self._knows = False
             return 0
+        with suppress(OSError):
+            return served + not_written_down(self._folders)
+        return served
 
 
 def waited_for_children() -> int:

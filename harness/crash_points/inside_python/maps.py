@@ -21,6 +21,9 @@ _SHARED: Final = (mmap.ACCESS_DEFAULT, mmap.ACCESS_WRITE)
 JVM: Final = "STREAMPROOF_JVM"
 """The variable of the environment that has the number of the process of Spark's JVM."""
 _MAPS: Final = "/proc/{}/maps"
+_MAPS_AND_PAGES: Final = "/proc/self/smaps"
+_DIRTY: Final = (b"Shared_Dirty:", b"Private_Dirty:")
+"""How lines begin that say how much of a map is to be written down yet, in KiB."""
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 """SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER: what `fsync` does without telling the disk."""
 _MADE_ANEW: Final = os.fsencode(LOG_INDEX)
@@ -75,10 +78,33 @@ def stored_into(process: str, folders: Sequence[bytes]) -> Iterator[tuple[int, b
     # There are hundreds of maps, and mostly none of such a file.
     if any(folder in content for folder in folders):
         for line in content.splitlines():
-            _, rights, _, _, inode, *named = line.split(maxsplit=5)
-            path = b"".join(named)
-            if b"w" in rights and b"s" in rights and path.startswith(tuple(folders)):
-                yield int(inode), path
+            if (file := _file_of(line, folders)) is not None:
+                yield file
+
+
+def not_written_down(folders: Sequence[bytes]) -> int:
+    """How much this process has stored in maps of files in folders, which end in a slash, that the kernel has not begun
+    to write down: bytes, in whole pages. Raises OSError."""
+    # The kernel takes milliseconds to say how much, and next to nothing to say where.
+    if not any(stored_into("self", folders)):
+        return 0
+    found, counts = 0, False
+    with open(_MAPS_AND_PAGES, "rb") as maps:
+        for line in maps:
+            first, *rest = line.split(maxsplit=2)
+            if not first.endswith(b":"):
+                counts = _file_of(line, folders) is not None
+            elif counts and first in _DIRTY:
+                found += int(rest[0]) << 10
+    return found
+
+
+def _file_of(line: bytes, folders: Sequence[bytes]) -> tuple[int, bytes] | None:
+    """Of a line for a map: inode and path of the file, if it lies in one of these folders and is shared to be stored
+    into."""
+    _, rights, _, _, inode, *named = line.split(maxsplit=5)
+    path = b"".join(named)
+    return (int(inode), path) if b"w" in rights and b"s" in rights and path.startswith(tuple(folders)) else None
 
 
 def write_down(file: int) -> None:

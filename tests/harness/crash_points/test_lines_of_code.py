@@ -1341,6 +1341,11 @@ con = sqlite3.connect(run + '/x.db')
 con.executescript('pragma journal_mode = wal; create table t (a); insert into t values (1)'); con.commit()
 con.close()
 """
+MAPPED = "file = pyarrow.create_memory_map(run + '/mapped', 9_000); file.write(b'x' * 9_000)\n"
+LOGGED = """
+con = sqlite3.connect(run + '/x.db')
+con.executescript('pragma journal_mode = wal; create table t (a); insert into t values (1)'); con.commit()
+"""
 SIDE_BY_SIDE = """
 paths = [os.fsencode(f'{run}/{number}') for number in range(300)]
 with ThreadPool(3) as pool:
@@ -1359,6 +1364,9 @@ with ThreadPool(3) as pool:
         ("pool = ThreadPool(1)\npool.apply(write, (os.fsencode(run + '/x'),))\npool.terminate(); pool.join()", set()),
         ("write(os.fsencode(run + '/y')); write(elsewhere)", {("file", "?", 1)}),
         (IN_THE_RUN + "write(elsewhere)", {("file", "?", 1)}),
+        (f"{MAPPED}write(elsewhere)\nfile.close()", {("file", "?", 1)}),
+        (f"{MAPPED}file.seek(0); file.write(b'y' * 9_000)\nfile.close()", set()),
+        (f"{LOGGED}write(elsewhere)\ncon.close()", {("file", "?", 1)}),
     ],
 )
 def test_what_it_writes_in_the_runs_folders_is_told_apart_from_what_it_writes_elsewhere(
