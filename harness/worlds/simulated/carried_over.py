@@ -37,8 +37,8 @@ _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleTyp
 class WorldsArrived(msgspec.Struct, frozen=True, array_like=True):
     """What came of the worlds in the other process."""
 
-    digests: list[str]
-    """Of the history of each."""
+    digests: list[str | None]
+    """Of the history of each; None where it did not come to its end."""
     files: KeptFiles
     """What they have done to files, all of them together."""
     failure: str = ""
@@ -173,14 +173,17 @@ def go_on_here(told: bytes) -> bytes:
         # What it needs is imported once for all of them.
         _loaded(task.subject, task.worlds[0])
     found: list[_One] = []
-    for body in task.worlds:
+    # The last one first, and the one that crashes nowhere last: what the kernel keeps for all of them, as in a pipe that
+    # was opened when a module was imported, holds nothing yet of what comes before the crash at which a world begins.
+    for body in reversed(task.worlds):
         one = _apart(partial(_one, task.subject, body))
         found.append(one)
         if one.failure:
             break
+    digests = [None if one.failure else one.digest for one in reversed(found)]
     return msgspec.msgpack.encode(
         WorldsArrived(
-            [one.digest for one in found if not one.failure],
+            [*[None] * (len(task.worlds) - len(found)), *digests],
             all_heard(one.files for one in found),
             next((one.failure for one in found if one.failure), ""),
         )

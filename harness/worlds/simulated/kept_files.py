@@ -17,6 +17,8 @@ import msgspec
 from ...core.audit_hooks import heard_by
 
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
+_IN_MEMORY: Final = "/dev/shm/"
+"""Files like any others: they outlive every process."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR
 _NEW: Final = os.O_TRUNC | os.O_EXCL | getattr(os, "O_TMPFILE", 0)
 """What is opened so holds nothing yet."""
@@ -142,4 +144,6 @@ def _path(given: Any) -> str:
         path = os.path.realpath(os.fsdecode(given))
     except TypeError:
         return ""
-    return "" if path.startswith(_SYSTEM) or "__pycache__" in path else path
+    if path.startswith(_SYSTEM) and not path.startswith(_IN_MEMORY):
+        return ""
+    return "" if "__pycache__" in path else path

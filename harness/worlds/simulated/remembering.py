@@ -66,7 +66,8 @@ def remembered(arrived: WorldsArrived, digests: Sequence[str | None]) -> str:
     `digests` are what they came to here; None where nobody has to come to the same."""
     if why := reread(arrived.files):
         return why
-    if any(another is not None and one != another for one, another in zip(arrived.digests, digests, strict=False)):
+    known = [pair for pair in zip(arrived.digests, digests, strict=False) if None not in pair]
+    if any(one != another for one, another in known):
         return "where it goes on in another process, it comes to something else"
     return ""
 

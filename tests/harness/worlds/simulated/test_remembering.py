@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import remembering
-from streamproof import crash, events, ms, pause
+from streamproof import Edge, Stage, Topology, crash, events, ms, numbered, passive_replication, pause
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -80,6 +80,20 @@ def test_a_memory_that_no_look_at_python_shows_is_recorded(where: str) -> None:
     (entry,) = (entry for entry in history.timeline if isinstance(entry, Remembered))
     assert entry.what
     assert Status.HOLDS not in {verdict.status for verdict in judgement.verdicts}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_the_kernel_keeps_in_memory_is_recorded(named: bool) -> None:
+    stages = {"seen": Stage(remembering.SeenSoFar(named))}
+    topology = Topology("seen", stages, (Edge("source", "seen"), Edge("seen", "sink")))
+    subject = passive_replication(topology, checkpoint_every=events(8))
+    scenario = Scenario(subject, numbered(events=60, batch=4), [crash("seen-0").after(events(23))])
+    try:
+        _, judgement = run(scenario)
+    finally:
+        remembering.forget()
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.REMEMBERED)
 
 
 def test_what_is_written_and_never_read_is_said(tmp_path: Path) -> None:
