@@ -16,6 +16,7 @@ from ..contracts.subject import Deployment, SchemeSubject
 from ..core.addresses import Moment
 from ..core.errors import ExitStatus, InvalidScenario, UsersCodeFailed
 from ..core.guarantees import Guarantee
+from ..core.kept_files import listening
 from ..core.quantities import Duration
 from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
@@ -33,7 +34,6 @@ from ..running.judgement import goes_beyond, judge_claims, violation_of
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
-from ..worlds.simulated.kept_files import listening
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import SimulationOptions
 from ..worlds.simulated.remembering import NAMED, left_in, not_looked_at, remembered, reread
@@ -302,7 +302,7 @@ class Bench:
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
-        with OtherProcess(self.subject) as other:
+        with OtherProcess(self.subject) as other, listening() as listener:
             first, again = small._carried((), 0, other), small.run((), self.seed).digest()
             if first != again:
                 raise InvalidScenario(
@@ -326,7 +326,7 @@ class Bench:
                         raise InvalidScenario(self._remembers(how, list(ever)))
                 if not ever:
                     break
-            self._require_same(other.arrived(), digests, list(ever))
+            self._require_same(other.arrived(listener.heard), digests, list(ever))
 
     def _carried(self, schedule: Schedule, step: int, other: OtherProcess) -> str:
         """The digest of a run whose world is taken along to another process as it is at a step."""
@@ -346,7 +346,7 @@ class Bench:
     def _require_same(self, arrived: WorldsArrived, digests: Sequence[str], ever: Sequence[str]) -> None:
         """That worlds came to the same in another process. Raises InvalidScenario."""
         if how := remembered(arrived, digests):
-            raise InvalidScenario(self._remembers(how, ever))
+            raise InvalidScenario(self._remembers(how, arrived.files.kept or ever))
         self.not_looked_at = not_looked_at(arrived)
 
     def some_crashes(self, most: int) -> list[tuple[Schedule, int]]:

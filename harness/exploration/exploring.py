@@ -110,8 +110,8 @@ class Explored:
         failed = self.findings.failed, None if self.stated is None else self.stated.failed_oracle
         if ExitStatus.OWN_FAILURE in failed:
             return ExitStatus.OWN_FAILURE
-        code_fails = (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed)
-        if code_fails or ExitStatus.USER_MISTAKE in failed:
+        in_code = (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed)
+        if in_code or ExitStatus.USER_MISTAKE in failed:
             return ExitStatus.USER_MISTAKE
         if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN

@@ -288,9 +288,7 @@ def test_a_kind_of_fault_that_never_bites_is_said_and_nothing_holds(ask: Ask) ->
     assert list(document["bitten"]) == ["crash"]
 
 
-def test_a_kind_of_fault_is_told_from_one_whose_name_begins_alike(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_of_fault_is_told_from_one_whose_name_begins_alike(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     from streamproof.harness.contracts.registry import Registry
 
     kinds = Registry().faults
