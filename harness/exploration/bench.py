@@ -17,6 +17,7 @@ from ..core.addresses import Moment
 from ..core.errors import ExitStatus, InvalidScenario, UsersCodeFailed
 from ..core.guarantees import Guarantee
 from ..core.kept_files import listening
+from ..core.proper import proper
 from ..core.quantities import Duration
 from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
@@ -126,6 +127,8 @@ class Bench:
         thorough: bool = False,
     ) -> None:
         """`thorough`: each run is made as the command `run` makes it (see `SimulatedCluster`)."""
+        proper(scenario, Scenario, "what is simulated", "a Scenario")
+        proper(seed, int, "the seed of a simulated world", "a whole number, of which the same comes again")
         self.scenario = replace(scenario, faults=(), breaks=())
         self.registry = registry
         self.seed = seed

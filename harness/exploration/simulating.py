@@ -119,8 +119,8 @@ def simulate(
     """
     registry = installed()
     bench = Bench(scenario, registry, seed=seed, options=options)
-    faults: Schedule = tuple(scenario.faults if schedule is None else schedule)
-    planned = replace(bench.scenario, faults=faults)
+    planned = replace(bench.scenario, faults=scenario.faults if schedule is None else schedule)
+    faults: Schedule = tuple(planned.faults)
     check(planned, bench.cluster.places, registry.faults, registry.oracles)
     check_punctuations(planned)
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)

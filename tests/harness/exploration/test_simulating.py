@@ -86,6 +86,23 @@ def test_what_rests_on_operators_that_do_not_give_the_same_twice_is_not_judged(k
         simulate(crashed(subject))
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": None}, "the seed of a simulated world cannot be None"),
+        ({"seed": 1.5}, "the seed of a simulated world cannot be 1.5"),
+        ({"schedule": crash("trace-0").after(events(3))}, r"faults=Fault\(.*must be a list of faults"),
+        ({"scenario": passive_replication(trace())}, "what is simulated cannot be .*; it is a Scenario"),
+    ],
+)
+def test_what_cannot_be_simulated_or_comes_to_something_else_each_time_is_refused(
+    given: dict[str, Any], said: str
+) -> None:
+    usual = {"scenario": crashed(passive_replication(trace()))}
+    with pytest.raises(InvalidScenario, match=said):
+        simulate(**{**usual, **given})
+
+
 class NumberedTotals(Totals):
     """Tells a total with what it keeps in itself."""
 
