@@ -83,8 +83,8 @@ class LargestErrors:
 
     @property
     def ratio(self) -> float:
-        """Of the largest error to its bound; more than 1 where a claim was broken by it. NaN, which is neither above nor
-        below anything, where nothing was measured."""
+        """Of the largest error to its bound; more than 1 where a claim was broken by it. NaN, which is neither above
+        nor below anything, where nothing was measured."""
         return self.calls[0].measured.ratio if self.calls else nan
 
     @property
