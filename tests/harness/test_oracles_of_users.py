@@ -331,8 +331,12 @@ def test_what_one_says_that_it_implies_and_does_not_is_its_own_failure_and_ours_
 
 
 def test_one_that_fails_ends_a_search_as_it_ends_a_run(installed: Path, ask: Ask) -> None:
+    assert ask("explore", "my_scenarios:never", "--schedules", 4, "--jobs", 1).status == ExitStatus.VIOLATED
     file = installed / "bounded_keys.py"
     file.write_text(file.read_text().replace("    counts = Counter()\n", "    counts = 1 / 0\n"))
+    for name in ("bounded_keys", "my_scenarios"):
+        del sys.modules[name]
+    assert ask("replay", "counterexample.json").status == ExitStatus.USER_MISTAKE
     searched = ask("explore", "my_scenarios:never", "--schedules", 4, "--jobs", 1)
     assert searched.status == ExitStatus.USER_MISTAKE, searched.err
     assert f"its oracle failed: ZeroDivisionError: division by zero ({file}, line " in searched.out
