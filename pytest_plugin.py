@@ -183,9 +183,11 @@ class Streamproof:
         """
         __tracebackhide__ = True
         from .harness.core.errors import StreamproofError
+        from .harness.core.proper import switch
 
         mistake = ""
         try:
+            switch(allow_unknown, "allow_unknown")
             certified = self._certified(query, claims, faults, workload, budget)
         except StreamproofError as error:
             mistake = str(error)

@@ -16,10 +16,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     longer than t.
 
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
-    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
-    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It cannot be claimed of
-    a query with a source or a sink of its own, of which nobody sees when it takes what, nor certified of any query: a
-    crash state is put back at no moment of a run.
+    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, where no fault struck, and
+    where one bit that ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It
+    cannot be claimed of a query with a source or a sink of its own, of which nobody sees when it takes what, nor
+    certified of any query: a crash state is put back at no moment of a run.
     """
     observables = ("progress",)
     limit = guarantee.within
@@ -36,14 +36,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     measured = {r.fault for r in found}
     felt = [struck for struck in case.history.struck() if struck.bite.bit and struck.number not in measured]
     if felt and not late:
-        said = (
+        told = (
             f"fault {felt[0].number + 1} ended no slice, and how long it was felt is not measured: {felt[0].fault}; "
             "recovers, with a bound, says when work went on after it"
         )
-        return unknown(guarantee, observables, Reason(Why.NOTHING_TO_JUDGE, said))
+        return unknown(guarantee, observables, Reason(Why.NOTHING_TO_JUDGE, told))
     anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),) if late else ()
     slowest = max((r.total or 0 for r in found), default=0)
-    return decide(case, guarantee, anomalies, f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s")
+    nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
+    said = f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s"
+    return decide(case, guarantee, anomalies, said, unclear=None if found or case.unproven else nothing)
 
 
 def _evidence(recovery: Recovery) -> Evidence:

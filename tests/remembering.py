@@ -15,7 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamproof.harness.core.events import Event
+from streamproof.harness.core.events import Event, Output
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Start
 from streamproof.harness.protocol.machine import Machine
@@ -136,6 +137,45 @@ class _OfADatabase(_Text):
             database.execute("insert into kept values (?)", (text,))
 
 
+_IN_MEMORY = Path("/dev/shm", f"{os.environ.setdefault('A_TEST_OF_STREAMPROOF', f'of-{os.getpid()}')}.json")
+"""The same in a process that begins here."""
+
+
+_NAMELESS = os.memfd_create("streamproof-test")
+
+
+class SeenSoFar(Operator[None]):
+    """Each output has the numbers of all events of its key up to it, which are kept in a file in memory, or in one
+    without a name, which whoever is forked has, too. Who takes an event again makes the same of it."""
+
+    fan_out = 1
+
+    def __init__(self, named: bool) -> None:
+        self._named = named
+
+    def _read(self) -> bytes:
+        if self._named:
+            return _IN_MEMORY.read_bytes() if _IN_MEMORY.exists() else b""
+        return os.pread(_NAMELESS, 1 << 20, 0)
+
+    def _write(self, kept: bytes) -> None:
+        if self._named:
+            _IN_MEMORY.write_bytes(kept)
+        else:
+            os.pwrite(_NAMELESS, kept, 0)
+
+    def initial_state(self) -> None:
+        return None
+
+    def process(self, event: Event, state: None) -> tuple[Output]:
+        seen: dict[str, list[int]] = json.loads(self._read() or b"{}")
+        numbers = seen.setdefault(event.key, [])
+        if event.seq not in numbers:
+            numbers.append(event.seq)
+            self._write(json.dumps(seen).encode())
+        return ((event.key, [seq for seq in numbers if seq <= event.seq]),)
+
+
 _COUNTS = tuple(itertools.count(1) for _ in range(64))
 
 
@@ -166,7 +206,8 @@ PLACES: dict[str, type[Filter]] = {
 
 def forget() -> None:
     """Remove the files."""
-    for file in (_FILE, _FILE.with_suffix(".sqlite")):
+    os.ftruncate(_NAMELESS, 0)
+    for file in (_FILE, _IN_MEMORY, _FILE.with_suffix(".sqlite")):
         file.unlink(missing_ok=True)
 
 

@@ -139,6 +139,7 @@ def test_what_is_violated_never_passes(pytester: pytest.Pytester) -> None:
     [
         ("certify(Query(mistaken), [exactly_once()])", "streamproof: the query 'mistaken' fails by itself: *"),
         ("certify(Query(holds))", "streamproof: holds claims nothing: *"),
+        ("certify(Query(holds), [exactly_once()], allow_unknown='no')", "streamproof: allow_unknown cannot be 'no'; *"),
         ("certify(7, [exactly_once()])", "streamproof: 7 is a int; what can be certified is a Query*"),
         ("certify(lambda: 7, [exactly_once()])", "streamproof: *returns a int*"),
     ],

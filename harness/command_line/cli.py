@@ -107,20 +107,21 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return failed(str(error), error, error.exit_status, session, arguments)
     except Terminated:
         raise
-    except SystemExit as error:
-        if not session.commanded:
-            # A shell's completion was asked for, and has been given.
-            return error.code if isinstance(error.code, int) else 0
-        # Else the status would be what somebody's code says, and 0 would pass for a claim that holds.
-        mistake = UsersCodeFailed(f"code that was called would end the process: {described_error(error)}")
-        mistake.__cause__ = error
-        return failed(str(mistake), mistake, mistake.exit_status, session, arguments)
     except Exception as error:
         wrong_flag = getattr(error, "format_message", None)
         if wrong_flag is not None:
             return failed(_usage(error, wrong_flag()), error, ExitStatus.USER_MISTAKE, Session(), arguments)
         text = f"this is a mistake in streamproof: {type(error).__name__}: {error}"
         return failed(text, error, ExitStatus.OWN_FAILURE, session, arguments)
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not session.commanded:
+            # A shell's completion was asked for, and has been given.
+            return error.code if isinstance(error.code, int) else 0
+        # What is no Exception none of ours raises, such as a task of asyncio's that is cancelled. Else the status would
+        # be what somebody's code says, and 0 would pass for a claim that holds, or Python's own, 1, which is VIOLATED.
+        mistake = UsersCodeFailed(f"code that was called would end the process: {described_error(error)}")
+        mistake.__cause__ = error
+        return failed(str(mistake), mistake, mistake.exit_status, session, arguments)
 
 
 def _usage(error: Exception, message: str) -> str:

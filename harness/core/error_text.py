@@ -6,7 +6,7 @@ import os
 import sysconfig
 import traceback
 
-_HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_HARNESS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def described_error(error: BaseException) -> str:

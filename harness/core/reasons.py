@@ -41,7 +41,7 @@ class Why(StrEnum):
     CONTRADICTION = "contradiction"
     """streamproof contradicts itself."""
     ORACLE_FAILED = "oracle-failed"
-    """The oracle raised an error."""
+    """The oracle raised an error, gave no verdict, or one that goes against what it says of itself."""
 
 
 _SENTENCES = {
@@ -65,6 +65,8 @@ class Reason:
     why: Why
     about: str = ""
     """What differs from one reason of its kind to the next, in words."""
+    of_users: bool = False
+    """Whether code of a user's has failed, where an oracle has."""
     traceback: str = ""
     """Of an oracle that raised."""
     kept_in: str = ""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import inf
 from typing import Final
 
+from .errors import ExitStatus
 from .guarantees import Guarantee
 from .reasons import Reason, Why
 
@@ -153,8 +154,18 @@ class Verdict:
 
     @property
     def own_failure(self) -> bool:
-        """Whether it is UNKNOWN since streamproof contradicts itself."""
-        return self.why is Why.CONTRADICTION
+        """Whether it is UNKNOWN since streamproof contradicts itself, or an oracle of its own has failed."""
+        return self.failed is ExitStatus.OWN_FAILURE
+
+    @property
+    def failed(self) -> ExitStatus | None:
+        """With which status a command ends that finds nothing violated, where this is UNKNOWN since whoever was to
+        judge it has failed: streamproof, or an oracle of a user's. None: nobody has."""
+        if self.why is Why.CONTRADICTION:
+            return ExitStatus.OWN_FAILURE
+        if self.unknown is None or self.why is not Why.ORACLE_FAILED:
+            return None
+        return ExitStatus.USER_MISTAKE if self.unknown.of_users else ExitStatus.OWN_FAILURE
 
 
 def unknown(guarantee: Guarantee, observables: tuple[str, ...], reason: Reason) -> Verdict:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..contracts.registry import Named
-from ..core.errors import UserMistake, UsersCodeFailed
+from ..core.errors import ExitStatus, UserMistake, UsersCodeFailed
 from ..core.verdicts import Status
 from ..core.wording import counted
 from ..running.determinism import beginning
@@ -42,6 +42,11 @@ class AsStated:
         if self.outcome is None or self.outcome.status is not Status.VIOLATED:
             return ()
         return ((self.trial, self.outcome),)
+
+    @property
+    def failed_oracle(self) -> ExitStatus | None:
+        """Whose failure it is, where it is UNKNOWN since an oracle has failed."""
+        return None if self.outcome is None else self.outcome.failed
 
     @property
     def essential(self) -> bool:

@@ -14,8 +14,10 @@ from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..contracts.subject import Deployment, SchemeSubject
 from ..core.addresses import Moment
-from ..core.errors import InvalidScenario, UsersCodeFailed
+from ..core.errors import ExitStatus, InvalidScenario, UsersCodeFailed
 from ..core.guarantees import Guarantee
+from ..core.kept_files import listening
+from ..core.proper import proper
 from ..core.quantities import Duration
 from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
@@ -33,7 +35,6 @@ from ..running.judgement import goes_beyond, judge_claims, violation_of
 from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.carried_over import OtherProcess, WorldsArrived
 from ..worlds.simulated.cluster import SimulatedCluster
-from ..worlds.simulated.kept_files import listening
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import SimulationOptions
 from ..worlds.simulated.remembering import NAMED, left_in, not_looked_at, remembered, reread
@@ -84,6 +85,8 @@ class Outcome:
     """Other addresses than that at which it struck, of which the same would have come."""
     exercised_new: frozenset[int] = frozenset()
     """All that it exercised, where some of that was new to who tried it (see `novelty`)."""
+    failed: ExitStatus | None = None
+    """Whose failure it is, where it is UNKNOWN since an oracle has failed."""
     bitten: tuple[str, ...] = ()
     """The kinds of its faults that have bitten, where it was judged plainly."""
 
@@ -124,6 +127,8 @@ class Bench:
         thorough: bool = False,
     ) -> None:
         """`thorough`: each run is made as the command `run` makes it (see `SimulatedCluster`)."""
+        proper(scenario, Scenario, "what is simulated", "a Scenario")
+        proper(seed, int, "the seed of a simulated world", "a whole number, of which the same comes again")
         self.scenario = replace(scenario, faults=(), breaks=())
         self.registry = registry
         self.seed = seed
@@ -300,7 +305,7 @@ class Bench:
         workload = self.scenario.workload
         small = self if workload.events <= EVENTS else self.with_input(EVENTS, workload.batch)
         outside = OutsideMemory(self.subject)
-        with OtherProcess(self.subject) as other:
+        with OtherProcess(self.subject) as other, listening() as listener:
             first, again = small._carried((), 0, other), small.run((), self.seed).digest()
             if first != again:
                 raise InvalidScenario(
@@ -324,7 +329,7 @@ class Bench:
                         raise InvalidScenario(self._remembers(how, list(ever)))
                 if not ever:
                     break
-            self._require_same(other.arrived(), digests, list(ever))
+            self._require_same(other.arrived(listener.heard), digests, list(ever))
 
     def _carried(self, schedule: Schedule, step: int, other: OtherProcess) -> str:
         """The digest of a run whose world is taken along to another process as it is at a step."""
@@ -344,7 +349,7 @@ class Bench:
     def _require_same(self, arrived: WorldsArrived, digests: Sequence[str], ever: Sequence[str]) -> None:
         """That worlds came to the same in another process. Raises InvalidScenario."""
         if how := remembered(arrived, digests):
-            raise InvalidScenario(self._remembers(how, ever))
+            raise InvalidScenario(self._remembers(how, arrived.files.kept or ever))
         self.not_looked_at = not_looked_at(arrived)
 
     def some_crashes(self, most: int) -> list[tuple[Schedule, int]]:
@@ -516,18 +521,28 @@ class Bench:
         self._trunks.close()
         self._trunk, self.whole_runs = None, why
 
+    def _bitten(self, history: History) -> tuple[str, ...]:
+        """The kinds of fault that have bitten."""
+        return tuple({self._kind_of(entry.fault): None for entry in history.struck() if entry.bite.bit})
+
+    def _kind_of(self, fault: str) -> str:
+        """What is on record of a fault begins with its kind, whose name may have spaces, and that of another in it."""
+        return max((kind for kind in self.registry.faults if fault.startswith(f"{kind} ")), key=len)
+
     def outcome_of(self, history: History, verdicts: Sequence[Verdict]) -> Outcome:
         """The same, by the verdicts on it."""
         struck, at_work = _struck(history), self.subject.at_work(history)
         kind = kind_of(verdicts)
         if kind is not None:
-            return Outcome(Status.VIOLATED, struck, kind, at_work=at_work, bitten=_bitten(history))
+            return Outcome(Status.VIOLATED, struck, kind, at_work=at_work, bitten=self._bitten(history))
         unclear: list[Reason] = [verdict.unknown for verdict in verdicts if verdict.unknown is not None]
         if not unclear:
-            return Outcome(Status.HOLDS, struck, at_work=at_work, bitten=_bitten(history))
+            return Outcome(Status.HOLDS, struck, at_work=at_work, bitten=self._bitten(history))
         essential = next((reason for reason in unclear if reason.why not in _OF_THE_FAULTS), None)
         if essential is not None:
-            return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True, at_work=at_work)
+            failed = max(filter(None, (verdict.failed for verdict in verdicts)), default=None)
+            told = str(essential)
+            return Outcome(Status.UNKNOWN, struck, reason=told, essential=True, at_work=at_work, failed=failed)
         if any(reason.why is Why.BEYOND for reason in unclear):
             return Outcome(Status.UNKNOWN, struck, reason=BEYOND, at_work=at_work)
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history), at_work=at_work)
@@ -544,11 +559,6 @@ def under(trial: Trial) -> Iterator[None]:
 
 def _struck(history: History) -> tuple[str, ...]:
     return tuple(entry.address for entry in history.struck() if entry.address is not None)
-
-
-def _bitten(history: History) -> tuple[str, ...]:
-    """The kinds of fault that have bitten: what is on record of a fault begins with its kind."""
-    return tuple({entry.fault.partition(" ")[0]: None for entry in history.struck() if entry.bite.bit})
 
 
 def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:

@@ -114,7 +114,7 @@ def _power_document(power: SearchPower | str) -> dict[str, Any]:
 def _errors_document(found: LargestErrors) -> dict[str, Any]:
     """The schedule is that of the first of the amounts."""
     return {
-        "ratio": found.ratio,
+        "ratio": found.ratio if found.calls else None,
         "schedules": found.tried,
         "failed": None if found.failed is None else str(found.failed),
         "faults": [str(fault) for fault in found.schedule],

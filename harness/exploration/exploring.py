@@ -107,7 +107,11 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.interrupted or self.goes_on:
             return None
-        if (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed):
+        failed = self.findings.failed, None if self.stated is None else self.stated.failed_oracle
+        if ExitStatus.OWN_FAILURE in failed:
+            return ExitStatus.OWN_FAILURE
+        in_code = (self.stated is not None and self.stated.failed) or (self.errors is not None and self.errors.failed)
+        if in_code or ExitStatus.USER_MISTAKE in failed:
             return ExitStatus.USER_MISTAKE
         if self.exhaust and not prove(statements(self.bench, self.findings)):
             return ExitStatus.UNKNOWN
@@ -134,7 +138,7 @@ class Explored:
     def unbitten(self) -> tuple[str, ...]:
         """The kinds of fault that were asked for, and have bitten under none of the schedules that were judged plainly:
         what the subject does under them is not known."""
-        return tuple(kind for kind in self.kinds if not self.findings.bitten[kind.partition(" ")[0]])
+        return tuple(kind for kind in self.kinds if not self.findings.bitten[kind])
 
     @property
     def unasked(self) -> tuple[Activity, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 from random import Random
 from typing import Final
 
@@ -82,8 +83,9 @@ class LargestErrors:
 
     @property
     def ratio(self) -> float:
-        """Of the largest error to its bound; more than 1 where a claim was broken by it."""
-        return self.calls[0].measured.ratio if self.calls else 0.0
+        """Of the largest error to its bound; more than 1 where a claim was broken by it. NaN, which is neither above
+        nor below anything, where nothing was measured."""
+        return self.calls[0].measured.ratio if self.calls else nan
 
     @property
     def schedule(self) -> Schedule:

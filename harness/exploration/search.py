@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from ..core.errors import InvalidScenario, ProcessDied, UsersCodeFailed
+from ..core.errors import ExitStatus, InvalidScenario, ProcessDied, UsersCodeFailed
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
@@ -137,6 +137,8 @@ class SearchFindings:
     """Why schedules are UNKNOWN."""
     essential: int = 0
     """How many are UNKNOWN although their faults bit, or for another reason than their faults."""
+    failed: ExitStatus | None = None
+    """Whose failure it is, where schedules are UNKNOWN since an oracle has failed; streamproof's before a user's."""
     kinds: Counter[ViolationKind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     struck: set[str] = field(default_factory=set)
@@ -232,6 +234,7 @@ class SearchFindings:
             case Status.UNKNOWN:
                 self.reasons[outcome.reason] += 1
                 self.essential += outcome.essential
+                self.failed = max(filter(None, (self.failed, outcome.failed)), default=None)
                 self.random_unknown += tried.random and outcome.essential
             case Status.VIOLATED:
                 assert outcome.kind is not None

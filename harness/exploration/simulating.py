@@ -12,9 +12,10 @@ from typing import Final
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check, check_carriers, check_punctuations
 from ..contracts.subject import Subject
-from ..core.errors import UnknownName
+from ..core.errors import InvalidScenario, UnknownName, UserMistake
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
+from ..core.proper import positive
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..core.workload import Workload
@@ -30,7 +31,7 @@ from ..running.judgement import (
 from ..worlds.simulated.memory_outside import OutsideMemory
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench
-from .largest_errors import SCHEDULES, LargestErrors, largest_errors
+from .largest_errors import SCHEDULES, LargestErrors, largest_errors, measures
 
 SEED: Final = 7
 """Of the simulated world, where none is named."""
@@ -78,6 +79,12 @@ class Simulated:
     def violated(self) -> bool:
         return self.status is Status.VIOLATED
 
+    def __bool__(self) -> bool:
+        """Raises UserMistake: a test that asserts no more than this would pass whatever came of it."""
+        raise UserMistake(
+            f"what came of a simulation is neither true nor false; ask whether it .holds, or is .violated\n{self!r}"
+        )
+
     def __repr__(self) -> str:
         lines = [f"{self.status} under seed {self.seed} and {'; '.join(map(str, self.schedule)) or 'no fault'}"]
         for verdict in self.verdicts:
@@ -119,8 +126,8 @@ def simulate(
     """
     registry = installed()
     bench = Bench(scenario, registry, seed=seed, options=options)
-    faults: Schedule = tuple(scenario.faults if schedule is None else schedule)
-    planned = replace(bench.scenario, faults=faults)
+    planned = replace(bench.scenario, faults=scenario.faults if schedule is None else schedule)
+    faults: Schedule = tuple(planned.faults)
     check(planned, bench.cluster.places, registry.faults, registry.oracles)
     check_punctuations(planned)
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
@@ -160,9 +167,11 @@ def largest_error(
     """How close failures come to the bounds that a scenario claims, by a search of so many schedules that varies those
     which came closest: `assert largest_error(scenario).ratio > 0.8`. The scenario's own faults are left aside.
 
-    Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, or survives a crash in the
-    simulator alone, InvalidOperator when the user's code fails, or does not give the same every time.
+    Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, claims no bound that is
+    measured, or survives a crash in the simulator alone, InvalidOperator when the user's code fails, or does not give
+    the same every time.
     """
+    positive(schedules, "how many schedules seek the largest error")
     registry = installed()
     for kind in kinds:
         if kind not in registry.faults:
@@ -172,6 +181,11 @@ def largest_error(
         registry.faults[kind].require_drawn(bench.cluster.name)
     require_repeatable(scenario)
     bench.require_forgetting()
+    if not measures(bench):
+        raise InvalidScenario(
+            f"{bench.subject.name} claims no bound on an error that is measured here, so there is no largest one: "
+            "claim one, as bounded_error() does"
+        )
     found = largest_errors(bench, schedules, kinds=tuple(kinds))
     if found.failed is not None:
         raise found.failed

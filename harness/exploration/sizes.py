@@ -8,6 +8,7 @@ from ..contracts.registry import SCALED, Named, Registry
 from ..contracts.scaling import EVENTS
 from ..contracts.scenario import Scenario
 from ..core.errors import StreamproofError
+from ..core.kept_files import listening
 from ..judging.exercised import Activity
 from ..worlds.simulated.memory_outside import OutsideMemory
 from .bench import Bench, resized
@@ -49,7 +50,10 @@ def _delivers(scenario: Scenario, registry: Registry) -> bool:
         bench = Bench(scenario, registry, seed=_ANY)
         outside = OutsideMemory(bench.subject)
         try:
-            return Activity.DELIVERY in bench.subject.at_work(bench.run((), _ANY))
+            # What it writes to files is found there by who comes after it.
+            with listening():
+                history = bench.run((), _ANY)
+            return Activity.DELIVERY in bench.subject.at_work(history)
         finally:
             # Else who looks for it later takes it for what was there at first.
             outside.put_back()

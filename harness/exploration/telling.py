@@ -169,7 +169,7 @@ def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
     )
     if found.failed is not None:
         yield Fact("errors", f"the code fails under a schedule that was to seek the largest: {found.failed}", Tone.BAD)
-    if not found.ratio:
+    if not found.calls or not found.ratio:
         yield Fact("errors", f"largest error / bound: {largest_said(found)}; {sought}")
         return
     events = counted(found.bench.scenario.workload.events, "event")

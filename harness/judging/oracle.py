@@ -6,9 +6,11 @@ source, what it checks.
 
 from __future__ import annotations
 
+import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any, Final, TypeVar
 
 from ..core.error_text import described_error
@@ -19,7 +21,7 @@ from ..core.lazily import lazily
 from ..core.library import listed_by
 from ..core.parameters import Parameter, check_stated, stating
 from ..core.reasons import Reason, Why
-from ..core.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
+from ..core.verdicts import Anomaly, Evidence, Measured, Status, Tally, Verdict, tally, unknown
 from ..recording.history import History
 from .collation import Collation, seen
 
@@ -258,7 +260,8 @@ def unseen_outputs(case: Case) -> Reason | None:
 
 def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
     """One verdict a guarantee. One that holds beside a weaker one that is violated is a failure of streamproof's, and
-    comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle.
+    comes out UNKNOWN, as that; by an oracle of a user's, which says itself what it implies, it is one of that. What a
+    user's says of ours takes nothing from these. Raises UnknownName for a guarantee without an oracle.
 
     So a single claim is not judged alone: where it holds, every ranked guarantee that it implies is judged as well, and
     what these ask for is computed, but nothing else: gap recovery pays for amnesia and at-most-once, not for the merges
@@ -280,11 +283,13 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
     before = "" if ours else _digest(case.history)
     try:
         verdict = _verdict_on(guarantee, oracle.judge(case if ours else case.apart, guarantee))
+        if not ours and verdict.failed is not None:
+            raise _NoVerdict(f"it says itself that it has failed ({verdict.reason})")
         if ours or verdict.status is not Status.HOLDS:
             return verdict
         again = _verdict_on(guarantee, oracle.judge(case.apart, guarantee))
         if again.status is not Status.HOLDS:
-            raise ValueError(
+            raise _NoVerdict(
                 f"asked again of the same history, it says {again.status} ({again.reason or again.summary})"
             )
         known = decide(case, guarantee, (), verdict.summary)
@@ -293,7 +298,9 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
         raise
     except Exception as error:
         story = "".join(traceback.format_exception(error))
-        reason = Reason(Why.ORACLE_FAILED, described_error(error), story)
+        # Where it was found out that this is no verdict says nothing; whose it is does.
+        said = f"{error}{_place_of(oracle.judge)}" if isinstance(error, _NoVerdict) else described_error(error)
+        reason = Reason(Why.ORACLE_FAILED, said, not ours, story)
         return unknown(guarantee, case.collation.observables, reason)
     finally:
         if before and _digest(case.history) != before:
@@ -307,6 +314,12 @@ def _is_ours(oracle: Oracle) -> bool:
     return bool(getattr(oracle.judge, "__module__", "").partition(".")[0] == _OURS)
 
 
+def _place_of(judge: Judge) -> str:
+    """Where it is written, in words; empty where nobody knows."""
+    code = getattr(inspect.unwrap(judge), "__code__", None)
+    return f" ({code.co_filename}, line {code.co_firstlineno})" if isinstance(code, CodeType) else ""
+
+
 def _digest(history: History) -> str:
     """Empty where nobody could change it: what is read from the disk stays there."""
     return history.digest() if isinstance(history.records, list | tuple) else ""
@@ -316,32 +329,87 @@ _OURS: Final = __name__.partition(".")[0]
 
 
 def _verdict_on(guarantee: Guarantee, found: object) -> Verdict:
-    """Raises TypeError for what is none, or says one thing and shows another."""
+    """Raises _NoVerdict for what is none, or says one thing and shows another."""
     if not isinstance(found, Verdict):
-        raise TypeError(f"a verdict on {guarantee} was to be returned, and not {found!r}")
+        raise _NoVerdict(f"a verdict on {guarantee} was to be returned, and not {found!r}")
     if not isinstance(found.status, Status):
-        raise TypeError(f"a verdict has a Status, and not {found.status!r}")
+        raise _NoVerdict(f"a verdict has a Status, and not {found.status!r}")
     if found.guarantee != guarantee:
-        raise TypeError(f"a verdict on {guarantee} was to be returned, and not one on {found.guarantee}")
+        raise _NoVerdict(f"a verdict on {guarantee} was to be returned, and not one on {found.guarantee}")
     shows = bool(found.anomalies), found.unknown is not None
     if shows != (found.status is Status.VIOLATED, found.status is Status.UNKNOWN):
-        raise TypeError(
+        raise _NoVerdict(
             f"a verdict that is {found.status} was returned with {len(found.anomalies)} anomalies and "
             f"{'a' if found.unknown else 'no'} reason why it is not known; `decide` and `unknown` make whole ones"
         )
+    for what, wanted, given in _parts(found):
+        if not isinstance(given, wanted) or isinstance(given, bool):
+            raise _NoVerdict(f"a verdict was returned with {given!r} as {what}; that is to be {_CALLED[wanted]}")
+    none = next((one for one in found.anomalies if one.count < 1), None)
+    if none is not None:
+        raise _NoVerdict(f"a verdict was returned with an anomaly, {none.anomaly}, that was seen {none.count} times")
     return found
+
+
+class _NoVerdict(Exception):
+    """What an oracle returned is none on what it was asked."""
+
+
+_Kinds = type[Any] | tuple[type[Any], ...]
+_NUMBER: Final = (int, float)
+_CALLED: Final[dict[_Kinds, str]] = {
+    str: "a text",
+    int: "a whole number",
+    _NUMBER: "a number",
+    tuple: "a tuple",
+    Tally: "a Tally, as `tally` makes them",
+    Evidence: "an Evidence",
+    Reason: "a Reason",
+    Measured: "a Measured",
+}
+
+
+def _parts(found: Verdict) -> Iterator[tuple[str, _Kinds, Any]]:
+    """What each part of a verdict is called, what it is to be, and what it is: whoever shows or keeps a verdict relies
+    on that."""
+    yield "its summary", str, found.summary
+    yield "its observables", tuple, found.observables
+    yield from (("an observable", str, one) for one in found.observables)
+    yield "its anomalies", tuple, found.anomalies
+    for one in found.anomalies:
+        yield "an anomaly", Tally, one
+        yield "the name of an anomaly", str, one.anomaly
+        yield "the count of an anomaly", int, one.count
+        yield "the sample of an anomaly", tuple, one.sample
+        for piece in one.sample:
+            yield "a piece of evidence", Evidence, piece
+            yield "what a piece of evidence says", str, piece.what
+            yield "where a piece of evidence is", str, piece.where
+            yield "the times of a piece of evidence", tuple, piece.at
+            yield from (("a time of a piece of evidence", int, at) for at in piece.at)
+            if piece.fault is not None:
+                yield "the fault before a piece of evidence", int, piece.fault
+    if found.unknown is not None:
+        yield "why it is not known", Reason, found.unknown
+    yield "what was measured", tuple, found.measured
+    for measured in found.measured:
+        yield "an amount that was measured", Measured, measured
+        yield "how much was measured", _NUMBER, measured.amount
+        yield "how much is allowed", _NUMBER, measured.allowed
 
 
 def _consistent(case: Case, verdict: Verdict, oracles: Mapping[str, Oracle]) -> Verdict:
     if verdict.status is not Status.HOLDS:
         return verdict
     name = verdict.guarantee.name
-    below = implied(name, oracles) - {name}
+    ours = _is_ours(oracles[name])
+    below = implied(name, {one: oracle for one, oracle in oracles.items() if not ours or _is_ours(oracle)}) - {name}
     for weaker in (one for one, oracle in oracles.items() if one in below and oracle.ranked):
         other = case.verdict(oracles[weaker], Guarantee(weaker))
         if other.status is Status.VIOLATED:
             about = f"{name} holds, and {weaker}, which it implies, does not ({other.summary})"
-            return unknown(verdict.guarantee, verdict.observables, Reason(Why.CONTRADICTION, about))
+            why = Reason(Why.CONTRADICTION, about) if ours else Reason(Why.ORACLE_FAILED, about, of_users=True)
+            return unknown(verdict.guarantee, verdict.observables, why)
     return verdict
 
 

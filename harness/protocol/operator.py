@@ -144,7 +144,7 @@ class OperatorSlice(Machine):
             with user_code(self.spec.slice_id, "snapshot()", self.last):
                 parts[STATE] = state = self.operator.snapshot(self.state)
                 if not isinstance(state, bytes):
-                    raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
+                    raise InvalidOperator(f"it is a {type(state).__name__}; return bytes, which do not go on changing")
         if partial:
             self.put_on_record(PartialTaken(self.spec.slice_id, self.incarnation, id_.number))
         self.put_on_record(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))

@@ -32,6 +32,7 @@ from typing import Any
 import msgspec
 
 from ..core.events import Event, Value, recordable
+from ..core.kept_files import KeptFiles, listening, note_written
 from ..core.operators import Operator, Processor, RandomOperator, rows_of
 from ..core.other_processes import UNREADABLE, FreshProcess, begin
 from ..core.slice_names import operator_of
@@ -103,6 +104,8 @@ class _Came(msgspec.Struct, frozen=True, array_like=True):
     executed: ExecutedSlices
     drawn: str = ""
     """How the workload draws otherwise there; empty where it does not."""
+    files: KeptFiles = KeptFiles()
+    """What was done to files."""
 
 
 def beginning(history: History, sources: Collection[str]) -> dict[str, list[Event]]:
@@ -144,6 +147,7 @@ def examine(
                 failures.append(came)
             else:
                 found.append(came.executed)
+                note_written(came.files)
                 drawn = drawn or came.drawn
     finally:
         for process in others:
@@ -161,7 +165,8 @@ def examine_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> 
 
 def _executed_here(topology: Topology, offered: Mapping[str, Sequence[Event]]) -> list[ExecutedSlices]:
     """Twice, with the same operators: what they remember of the first time, they remember of what is replayed."""
-    return [execute_slices(topology, offered) for _ in range(2)]
+    with listening():
+        return [execute_slices(topology, offered) for _ in range(2)]
 
 
 def execute_slices(
@@ -406,7 +411,9 @@ def _made_by(origin: str) -> tuple[Topology, Workload]:
 def execute_again(told: bytes) -> bytes:
     """In another process: execute what it was told."""
     try:
-        found: _Came | str = _execute_task(msgspec.msgpack.decode(told, type=_Task))
+        with listening() as listener:
+            came = _execute_task(msgspec.msgpack.decode(told, type=_Task))
+        found: _Came | str = msgspec.structs.replace(came, files=listener.heard)
     except Exception as error:
         found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
     return msgspec.msgpack.encode(found)

@@ -57,15 +57,19 @@ class Judgement:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """HOLDS only if all claims hold, and all that should break is violated. Nothing claimed is nothing known."""
+        """HOLDS only if all claims hold, and all that should break is violated. Nothing claimed is nothing known. Where
+        nothing is violated, an oracle of a user's that has failed is their mistake."""
         if not self.verdicts and not self.broken:
             return ExitStatus.UNKNOWN
-        if any(v.own_failure for v in (*self.verdicts, *self.broken)):
+        failed = {v.failed for v in (*self.verdicts, *self.broken)}
+        if ExitStatus.OWN_FAILURE in failed:
             return ExitStatus.OWN_FAILURE
         if any(v.status is Status.VIOLATED for v in self.verdicts):
             return ExitStatus.VIOLATED
         if any(v.status is Status.HOLDS for v in self.broken):
             return ExitStatus.VIOLATED
+        if ExitStatus.USER_MISTAKE in failed:
+            return ExitStatus.USER_MISTAKE
         if any(v.status is Status.UNKNOWN for v in (*self.verdicts, *self.broken)):
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS

@@ -17,13 +17,20 @@ from streamproof.faults.crash import crash
 from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.errors import InvalidHistory, InvalidScenario
-from streamproof.harness.core.guarantees import Guarantee, amnesia_recovery, at_least_once, exactly_once, gap_recovery
+from streamproof.harness.core.errors import ExitStatus, InvalidHistory, InvalidScenario
+from streamproof.harness.core.guarantees import (
+    Guarantee,
+    amnesia_recovery,
+    at_least_once,
+    exactly_once,
+    gap_recovery,
+    precise_recovery,
+)
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
-from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.reasons import Reason, Why
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, none_of, tally
+from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Tally, Verdict, none_of, tally, unknown
 from streamproof.harness.judging.oracle import Case, Oracle, decide
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory
@@ -259,6 +266,34 @@ NO_VERDICTS: dict[str, tuple[Callable[[Guarantee], object], str]] = {
         lambda asked: Verdict(asked, Status.HOLDS, OBSERVED, "", (tally("wrong", 1, ()),)),
         "HOLDS was returned with 1 anomalies",
     ),
+    "evidence in letters": (
+        lambda asked: Verdict(asked, Status.VIOLATED, OBSERVED, "", (Tally("wrong", 1, ("here",)),)),  # type: ignore[arg-type]
+        "with 'here' as a piece of evidence; that is to be an Evidence (",
+    ),
+    "an anomaly in letters": (
+        lambda asked: Verdict(asked, Status.VIOLATED, OBSERVED, "", ("wrong",)),  # type: ignore[arg-type]
+        "with 'wrong' as an anomaly; that is to be a Tally",
+    ),
+    "an anomaly never seen": (
+        lambda asked: Verdict(asked, Status.VIOLATED, OBSERVED, "", (Tally("wrong", 0, ()),)),
+        "with an anomaly, wrong, that was seen 0 times",
+    ),
+    "a reason in letters": (
+        lambda asked: Verdict(asked, Status.UNKNOWN, OBSERVED, "", unknown="because"),  # type: ignore[arg-type]
+        "with 'because' as why it is not known; that is to be a Reason",
+    ),
+    "measured in letters": (
+        lambda asked: Verdict(asked, Status.HOLDS, OBSERVED, "fine", measured=("much",)),  # type: ignore[arg-type]
+        "with 'much' as an amount that was measured; that is to be a Measured",
+    ),
+    "a summary that is none": (
+        lambda asked: Verdict(asked, Status.HOLDS, OBSERVED, 3),  # type: ignore[arg-type]
+        "with 3 as its summary; that is to be a text",
+    ),
+    "a failure of streamproof's": (
+        lambda asked: unknown(asked, OBSERVED, Reason(Why.CONTRADICTION, "by hand")),
+        "it says itself that it has failed",
+    ),
 }
 
 
@@ -271,7 +306,43 @@ def test_what_is_no_verdict_on_what_was_asked_leaves_it_unknown_and_no_other(nam
     failed, *others = judgement.verdicts
     assert (failed.guarantee, failed.status, failed.why) == (at_least_once(), Status.UNKNOWN, Why.ORACLE_FAILED)
     assert said in failed.reason
+    assert failed.failed is ExitStatus.USER_MISTAKE
     assert [verdict.status for verdict in others] == [Status.HOLDS, Status.HOLDS]
+
+
+def _always(case: Case, guarantee: Guarantee) -> Verdict:
+    return decide(case, guarantee, (), "fine")
+
+
+def _never(case: Case, guarantee: Guarantee) -> Verdict:
+    return decide(case, guarantee, [tally("wrong", 1, [Evidence("here", "there")])], "")
+
+
+def test_what_one_says_that_it_implies_and_does_not_is_its_own_failure_and_ours_stand() -> None:
+    always = Oracle("always", _always, implies=("precise-recovery",))
+    never = Oracle("never", _never, implied_by=("precise-recovery",), ranked=True)
+    registry = RegistryWith(always, never)
+    planned = replace(scenario(), claims=[always.claim(), precise_recovery(), never.claim()])
+    _, judgement = run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+    contradicts, ours, violated = judgement.verdicts
+    assert (contradicts.why, contradicts.failed) == (Why.ORACLE_FAILED, ExitStatus.USER_MISTAKE)
+    assert contradicts.reason == "its oracle failed: always holds, and never, which it implies, does not (wrong x 1)"
+    assert (ours.status, violated.status) == (Status.HOLDS, Status.VIOLATED)
+
+
+def test_one_that_fails_ends_a_search_as_it_ends_a_run(installed: Path, ask: Ask) -> None:
+    assert ask("explore", "my_scenarios:never", "--schedules", 4, "--jobs", 1).status == ExitStatus.VIOLATED
+    file = installed / "bounded_keys.py"
+    file.write_text(file.read_text().replace("    counts = Counter()\n", "    counts = 1 / 0\n"))
+    for name in ("bounded_keys", "my_scenarios"):
+        del sys.modules[name]
+    assert ask("replay", "counterexample.json").status == ExitStatus.USER_MISTAKE
+    searched = ask("explore", "my_scenarios:never", "--schedules", 4, "--jobs", 1)
+    assert searched.status == ExitStatus.USER_MISTAKE, searched.err
+    assert f"its oracle failed: ZeroDivisionError: division by zero ({file}, line " in searched.out
+    several = ask("run", "my_scenarios:never", "word-count.passive-replication", "--cluster", "simulated")
+    assert several.status == ExitStatus.USER_MISTAKE, several.err
+    assert several.out.count("HOLDS") == 1
 
 
 def _never_looks(case: Case, guarantee: Guarantee) -> Verdict:
@@ -376,11 +447,11 @@ def test_its_traceback_is_in_the_runs_folder_and_the_reason_names_it(installed: 
     file = installed / "bounded_keys.py"
     file.write_text(file.read_text().replace("    counts = Counter()\n", "    counts = 1 / 0\n"))
     answer = ask("run", "my_scenarios:never", "--cluster", "simulated", "--folder", "failed", "--json")
-    assert answer.status == 2, answer.err
+    assert answer.status == 3, answer.err
     (verdict,) = answer.document["verdicts"]
     assert (verdict["status"], verdict["why"]) == ("UNKNOWN", "oracle-failed")
     assert verdict["reason"].endswith("the traceback is in logs/oracle-1-no-key-more-than.txt")
     story = Path("failed/logs/oracle-1-no-key-more-than.txt").read_text()
     assert "counts = 1 / 0" in story
     assert "ZeroDivisionError" in story
-    assert ask("judge", "failed").status == 2
+    assert ask("judge", "failed").status == 3

@@ -8,6 +8,7 @@ from handmade import Log, Made, Pass, chain
 from streamproof.harness.core.events import NUMBERING_SPAN
 from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
 from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.recovery import recoveries, recoveries_of, sure_recoveries
 from streamproof.harness.protocol.spec import Numbering
@@ -76,7 +77,9 @@ def test_without_a_fault_there_is_nothing_to_recover_from() -> None:
     made.take("op0", 1, "a", 1, 1, 1)
     made.deliver("op0", 1, 1)
     made.keep("op0", 1)
-    assert verdict(made, 1).summary == "slowest of 0 recoveries 0.00 s"
+    found = verdict(made, 1)
+    assert (found.status, found.why) == (Status.UNKNOWN, Why.NOTHING_TO_JUDGE)
+    assert found.reason == "no fault struck, so there was nothing to recover from"
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ...core.errors import ExitStatus, UserMistake
-from ...core.verdicts import Status
+from ...core.verdicts import Status, Verdict
 from ..completion import complete_cluster
 from ..ending import Session
 from ..leftovers import reap_silently
@@ -98,7 +98,7 @@ def _replay_found(file: Path, cluster: str, folder: Path | None, as_json: bool, 
         print_json(_document(replayed))
     else:
         show(replay_screen(view_of_replay(replayed)))
-    return STATUSES[replayed.verdict.status]
+    return _exit_status(replayed.verdict)
 
 
 def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bool, session: Session) -> ExitStatus:
@@ -159,6 +159,11 @@ def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path |
     return status_of(judged)
 
 
+def _exit_status(verdict: Verdict) -> ExitStatus:
+    """Of one claim."""
+    return verdict.failed or STATUSES[verdict.status]
+
+
 def _document(replayed: ReplayedCounterexample) -> dict[str, Any]:
     """What `replay --json` prints."""
     from ...running.run import verdict_document
@@ -173,7 +178,7 @@ def _document(replayed: ReplayedCounterexample) -> dict[str, Any]:
         "exact": replayed.exact,
         "digest": replayed.judgement.digest,
         "folder": None if replayed.folder is None else str(replayed.folder),
-        "exit_status": int(STATUSES[replayed.verdict.status]),
+        "exit_status": int(_exit_status(replayed.verdict)),
     }
 
 

@@ -18,7 +18,13 @@ from ..output import complain, print_json, print_text, show
 from ..registered import registered
 from ..watching.watch import Watch, Watched
 
-_FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
+_FROM_WORST: Final = (
+    ExitStatus.OWN_FAILURE,
+    ExitStatus.VIOLATED,
+    ExitStatus.USER_MISTAKE,
+    ExitStatus.UNKNOWN,
+    ExitStatus.HOLDS,
+)
 
 
 def run_command(

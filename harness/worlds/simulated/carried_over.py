@@ -24,11 +24,11 @@ import msgspec
 
 from ...contracts.subject import SchemeSubject
 from ...core.error_text import described_error
+from ...core.kept_files import KeptFiles, all_heard, listening
 from ...core.other_processes import LIMIT_SECONDS, UNREADABLE, FreshProcess, begin
 from ...core.quantities import Duration
 from ...recording.recorder import MemoryRecorder
 from .deployment import SimulatedDeployment
-from .kept_files import KeptFiles, all_heard, listening
 
 _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType, BuiltinFunctionType)
 """What needs no name: it is what it is, or has one already."""
@@ -37,8 +37,8 @@ _BY_VALUE: Final = (str, bytes, int, float, complex, type(None), type, ModuleTyp
 class WorldsArrived(msgspec.Struct, frozen=True, array_like=True):
     """What came of the worlds in the other process."""
 
-    digests: list[str]
-    """Of the history of each."""
+    digests: list[str | None]
+    """Of the history of each; None where it did not come to its end."""
     files: KeptFiles
     """What they have done to files, all of them together."""
     failure: str = ""
@@ -85,16 +85,18 @@ class OtherProcess:
         except Exception as error:
             self.failure = described_error(error)
 
-    def arrived(self) -> WorldsArrived:
-        """What all of them came to there."""
+    def arrived(self, here: KeptFiles) -> WorldsArrived:
+        """What all of them came to there. `here`: what was done to files before, in this process: there it may be found
+        done."""
         if self.failure or self._process is None:
-            return WorldsArrived([], KeptFiles(), self.failure)
+            return WorldsArrived([], here, self.failure)
         self._process.tell(msgspec.msgpack.encode(_Task(self._carrier.subject, self._worlds)))
         said, failure = self._process.said()
         try:
-            return msgspec.msgpack.decode(said, type=WorldsArrived)
+            arrived = msgspec.msgpack.decode(said, type=WorldsArrived)
         except msgspec.MsgspecError:
-            return WorldsArrived([], KeptFiles(), failure or UNREADABLE)
+            return WorldsArrived([], here, failure or UNREADABLE)
+        return msgspec.structs.replace(arrived, files=all_heard([here, arrived.files]))
 
 
 class _Carried(NamedTuple):
@@ -173,14 +175,17 @@ def go_on_here(told: bytes) -> bytes:
         # What it needs is imported once for all of them.
         _loaded(task.subject, task.worlds[0])
     found: list[_One] = []
-    for body in task.worlds:
+    # The last one first, and the one that begins at no crash last: what the kernel keeps for all of them, as in a pipe
+    # that was opened when a module was imported, holds nothing yet of what comes before the crash that one begins at.
+    for body in reversed(task.worlds):
         one = _apart(partial(_one, task.subject, body))
         found.append(one)
         if one.failure:
             break
+    digests = [None if one.failure else one.digest for one in reversed(found)]
     return msgspec.msgpack.encode(
         WorldsArrived(
-            [one.digest for one in found if not one.failure],
+            [*[None] * (len(task.worlds) - len(found)), *digests],
             all_heard(one.files for one in found),
             next((one.failure for one in found if one.failure), ""),
         )

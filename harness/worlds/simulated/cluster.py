@@ -11,6 +11,7 @@ from ...contracts.cluster import Cluster, Run, check_pace, check_room
 from ...contracts.scenario import Scenario
 from ...contracts.subject import Deployment, SchemeSubject
 from ...core.errors import Unsupported
+from ...core.kept_files import listening
 from ...core.places import numbered_workers
 from ...protocol.controller import Controller
 from ...recording.history import Bite, FaultStruck, NodeGone, NodeUp, Remembered, Stamp, TimelineEntry
@@ -67,7 +68,7 @@ class SimulatedCluster:
         # As the subject is now: what no other process imports is there what it is here, and the run may change it.
         other = OtherProcess(run.scenario.subject) if run.scenario.faults and outside.has_code_of_others else None
         try:
-            with self._forgetful(run, forgetting) as deployment:
+            with listening(run.folder) as listener, self._forgetful(run, forgetting) as deployment:
                 yield deployment
             if not forgetting.losses or other is None:
                 return
@@ -77,6 +78,7 @@ class SimulatedCluster:
                 lambda again: self._forgetful(again, _Forgetting(again.recorder, outside)),
                 forgetting.losses,
                 other,
+                listener.heard,
             )
             if what or not_looked_at:
                 run.recorder.log(Remembered(run.recorder.latest, what, not_looked_at))

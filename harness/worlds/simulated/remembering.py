@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Final
 
 from ...contracts.cluster import Run
+from ...core.kept_files import KeptFiles
 from ...recording.recorder import MemoryRecorder
 from .carried_over import OtherProcess, WorldsArrived
 from .deployment import SimulatedDeployment
-from .kept_files import KeptFiles
 
 NAMED: Final = 5
 """Of what is found, so much is named."""
@@ -30,9 +30,11 @@ def find_remembered(
     simulate: Callable[[Run], AbstractContextManager[SimulatedDeployment]],
     losses: Sequence[int],
     elsewhere: OtherProcess,
+    files: KeptFiles,
 ) -> tuple[str, str]:
     """What is remembered, and what could not be looked at; empty where there is none. `losses` are the steps of the run
-    in which a node was lost; `elsewhere` is of its subject as that was before the run."""
+    in which a node was lost; `elsewhere` is of its subject as that was before the run, and `files` what the run has
+    done to files."""
     steps = sorted(set(losses))
     carried = set(steps[:: -(-len(steps) // _CRASHES)])
     recorder = MemoryRecorder()
@@ -57,7 +59,7 @@ def find_remembered(
                     world.run_to(upto)
                 if step in carried:
                     digests.append(recorder.history().digest())
-        arrived = other.arrived()
+        arrived = other.arrived(files)
     return remembered(arrived, digests), not_looked_at(arrived)
 
 
@@ -66,7 +68,8 @@ def remembered(arrived: WorldsArrived, digests: Sequence[str | None]) -> str:
     `digests` are what they came to here; None where nobody has to come to the same."""
     if why := reread(arrived.files):
         return why
-    if any(another is not None and one != another for one, another in zip(arrived.digests, digests, strict=False)):
+    known = [pair for pair in zip(arrived.digests, digests, strict=False) if None not in pair]
+    if any(one != another for one, another in known):
         return "where it goes on in another process, it comes to something else"
     return ""
 

@@ -332,23 +332,28 @@ def mine():
     assert "executed again to judge the run" in again.err
 
 
-def test_an_operator_that_ends_the_process_ends_in_3_whatever_it_says(ask: Ask, module: Callable[..., str]) -> None:
+@pytest.mark.parametrize("raised", ["SystemExit(0)", "GeneratorExit(0)", "asyncio.CancelledError(0)"])
+def test_an_operator_that_ends_the_process_ends_in_3_whatever_it_says(
+    ask: Ask, module: Callable[..., str], raised: str
+) -> None:
     name = module(
-        """
+        f"""
+import asyncio
+
 class Leaves(Operator[None]):
     def initial_state(self):
         return None
     def process(self, event, state):
-        raise SystemExit(0)
+        raise {raised}
 
 def mine():
     edges = (Edge("source", "left"), Edge("left", "sink"))
-    return Scenario(passive_replication(Topology("t", {"left": Stage(Leaves())}, edges)), text("zen", events=10))
+    return Scenario(passive_replication(Topology("t", {{"left": Stage(Leaves())}}, edges)), text("zen", events=10))
 """
     )
     answer = ask("run", f"{name}:mine", "--cluster", "simulated", "--folder", "left")
     assert (answer.status, answer.out) == (3, "")
-    assert f"SystemExit: 0 ({Path(name + '.py').resolve()}, line" in answer.err
+    assert f"{raised.rpartition('.')[2].partition('(')[0]}: 0 ({Path(name + '.py').resolve()}, line" in answer.err
 
 
 def test_a_folder_is_used_once(ask: Ask, finished: Path) -> None:

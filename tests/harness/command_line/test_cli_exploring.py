@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,8 @@ from asking import Ask
 from process_ends import has_ended
 from small_scenario import SMALL_SCENARIO
 from streamproof.harness.core.errors import StorageFailed
+from streamproof.harness.core.quantities import ms
+from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
@@ -284,6 +286,19 @@ def test_a_kind_of_fault_that_never_bites_is_said_and_nothing_holds(ask: Ask) ->
     document = json.loads(ask(*command, "--jobs", 1, "--json").out)
     assert (document["exit_status"], document["unbitten"]) == (2, ["slow-disk"])
     assert list(document["bitten"]) == ["crash"]
+
+
+def test_a_kind_of_fault_is_told_from_one_whose_name_begins_alike(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamproof.harness.contracts.registry import Registry
+
+    kinds = Registry().faults
+    slow = replace(kinds["slow-disk"], name="crash of a disk")
+    slow = replace(slow, draw=lambda random, aims: Fault(slow.name, aims.actors[:1], amounts=(("by", ms(5)),)))
+    monkeypatch.setattr(Registry, "faults", {**kinds, slow.name: slow})
+    command = ["explore", "word-count.amnesia", "--fault", "crash", "--fault", slow.name, "--schedules", 60]
+    answer = ask(*command, "--jobs", 1, "--json")
+    assert (answer.document["exit_status"], answer.document["unbitten"]) == (2, [slow.name])
+    assert list(answer.document["bitten"]) == ["crash"]
 
 
 def test_what_no_file_can_hold_is_told_all_the_same(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from streamproof.harness.core.audit_hooks import heard_by
+from streamproof.harness.core.kept_files import listening
 from streamproof.harness.crash_points.inside_python.consuming import Consuming
-from streamproof.harness.worlds.simulated.kept_files import listening
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
+from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, UserMistake
 from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import exactly_once_output
 from streamproof.harness.core.operators import Operator
@@ -23,7 +23,9 @@ from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Role, Stage, Topology
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration.simulating import all_bit, largest_error, simulate
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.largest_errors import LargestErrors
+from streamproof.harness.exploration.simulating import all_bit, installed, largest_error, simulate
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.effects import Durable, Persist
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
@@ -84,6 +86,49 @@ def test_what_rests_on_operators_that_do_not_give_the_same_twice_is_not_judged(k
     subject = passive_replication(of_one(kind()), checkpoint_every=events(20), sink_filter=True)
     with pytest.raises(InvalidOperator, match=rf"'count' \({kind.__name__}\) does not give the same every time"):
         simulate(crashed(subject))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": None}, "the seed of a simulated world cannot be None"),
+        ({"seed": 1.5}, "the seed of a simulated world cannot be 1.5"),
+        ({"schedule": crash("trace-0").after(events(3))}, r"faults=Fault\(.*must be a list of faults"),
+        ({"scenario": passive_replication(trace())}, "what is simulated cannot be .*; it is a Scenario"),
+    ],
+)
+def test_what_cannot_be_simulated_or_comes_to_something_else_each_time_is_refused(
+    given: dict[str, Any], said: str
+) -> None:
+    usual = {"scenario": crashed(passive_replication(trace()))}
+    with pytest.raises(InvalidScenario, match=said):
+        simulate(**{**usual, **given})
+
+
+def test_a_test_that_asserts_no_more_than_what_came_of_a_simulation_does_not_pass() -> None:
+    came = simulate(crashed(passive_replication(trace())))
+    with pytest.raises(UserMistake, match=r"ask whether it \.holds, or is \.violated\nHOLDS under seed 7"):
+        assert came
+
+
+@pytest.mark.parametrize(
+    ("scenario", "schedules", "said"),
+    [
+        (crashed(passive_replication(trace())), 1, "trace claims no bound on an error that is measured here"),
+        (crashed(passive_replication(trace())), 0, "how many schedules seek the largest error cannot be 0"),
+        (crashed(passive_replication(trace())), 1.5, "how many schedules seek the largest error cannot be 1.5"),
+    ],
+)
+def test_no_largest_error_is_sought_where_there_is_none(scenario: Scenario, schedules: Any, said: str) -> None:
+    with pytest.raises(InvalidScenario, match=said):
+        largest_error(scenario, schedules)
+
+
+def test_where_nothing_was_measured_no_error_is_small() -> None:
+    bench = Bench(crashed(passive_replication(trace())), installed(), seed=1)
+    ratio = LargestErrors(bench, tried=1, calls=()).ratio
+    assert not ratio <= 1
+    assert not ratio >= 0
 
 
 class NumberedTotals(Totals):

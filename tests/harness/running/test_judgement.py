@@ -42,6 +42,8 @@ HOLDS = Verdict(exactly_once(), Status.HOLDS, ("outputs",), "")
 VIOLATED = Verdict(exactly_once(), Status.VIOLATED, ("outputs",), "")
 UNKNOWN = unknown(exactly_once(), ("outputs",), Reason(Why.INCOMPLETE))
 OUR_FAILURE = unknown(exactly_once(), ("outputs",), Reason(Why.CONTRADICTION))
+OURS_FAILED = unknown(exactly_once(), ("outputs",), Reason(Why.ORACLE_FAILED, "by hand"))
+USERS_FAILED = unknown(exactly_once(), ("outputs",), Reason(Why.ORACLE_FAILED, "by hand", of_users=True))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,11 @@ OUR_FAILURE = unknown(exactly_once(), ("outputs",), Reason(Why.CONTRADICTION))
         ([UNKNOWN, VIOLATED], [], ExitStatus.VIOLATED),
         ([OUR_FAILURE, VIOLATED], [], ExitStatus.OWN_FAILURE),
         ([HOLDS], [OUR_FAILURE], ExitStatus.OWN_FAILURE),
+        ([HOLDS], [OURS_FAILED], ExitStatus.OWN_FAILURE),
+        ([USERS_FAILED, OURS_FAILED], [], ExitStatus.OWN_FAILURE),
+        ([UNKNOWN, USERS_FAILED], [], ExitStatus.USER_MISTAKE),
+        ([HOLDS], [USERS_FAILED], ExitStatus.USER_MISTAKE),
+        ([USERS_FAILED, VIOLATED], [], ExitStatus.VIOLATED),
     ],
 )
 def test_the_exit_status_is_the_worst_of_what_was_claimed_and_what_should_break(

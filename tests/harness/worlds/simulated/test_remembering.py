@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 import remembering
-from streamproof import crash, events, ms, pause
+from streamproof import Edge, Stage, Topology, crash, events, ms, numbered, passive_replication, pause, simulate
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Role
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.protocol.mechanism import Mechanism
 from streamproof.harness.recording.history import FaultStruck, History, Remembered
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -80,6 +82,35 @@ def test_a_memory_that_no_look_at_python_shows_is_recorded(where: str) -> None:
     (entry,) = (entry for entry in history.timeline if isinstance(entry, Remembered))
     assert entry.what
     assert Status.HOLDS not in {verdict.status for verdict in judgement.verdicts}
+
+
+def seen_so_far(named: bool) -> Scenario:
+    stages = {"seen": Stage(remembering.SeenSoFar(named))}
+    topology = Topology("seen", stages, (Edge("source", "seen"), Edge("seen", "sink")))
+    subject = passive_replication(topology, checkpoint_every=events(8))
+    return Scenario(subject, numbered(events=60, batch=4), [crash("seen-0").after(events(23))])
+
+
+def test_who_finds_its_file_as_an_earlier_run_has_left_it_keeps_something_there() -> None:
+    try:
+        scenario = seen_so_far(named=True)
+        why = [[verdict.why for verdict in simulate(scenario, seed=seed).verdicts] for seed in (1, 2)]
+        bench = Bench(replace(scenario, workload=numbered(events=30, batch=4)), REGISTRY, seed=7)
+        with pytest.raises(InvalidScenario, match=r"it writes what it can read again \(the file /dev/shm/"):
+            bench.require_forgetting()
+    finally:
+        remembering.forget()
+    assert why == [[Why.REMEMBERED]] * 2
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_the_kernel_keeps_in_memory_is_recorded(named: bool) -> None:
+    try:
+        _, judgement = run(seen_so_far(named))
+    finally:
+        remembering.forget()
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.REMEMBERED)
 
 
 def test_what_is_written_and_never_read_is_said(tmp_path: Path) -> None:

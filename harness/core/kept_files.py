@@ -7,16 +7,20 @@ file is there.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
 
 import msgspec
 
-from ...core.audit_hooks import heard_by
+from .audit_hooks import heard_by
 
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
+_IN_MEMORY: Final = "/dev/shm/"
+"""Files like any others: they outlive every process."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR
 _NEW: Final = os.O_TRUNC | os.O_EXCL | getattr(os, "O_TMPFILE", 0)
 """What is opened so holds nothing yet."""
@@ -29,7 +33,7 @@ class KeptFiles(msgspec.Struct, frozen=True, array_like=True):
     opened_to_read: tuple[str, ...] = ()
     """Folders that were listed, too."""
     updated: tuple[str, ...] = ()
-    """Files that were opened for both, with what they held."""
+    """Files that were opened for both, with what they held, or read as they had been written before."""
     others: tuple[str, ...] = ()
     """Databases, connections and processes, in words."""
 
@@ -57,11 +61,17 @@ def all_heard(several: Iterable[KeptFiles]) -> KeptFiles:
     return KeptFiles(*map(tuple, heard))
 
 
+_written_before: Final[dict[str, None]] = {}
+"""By code that was listened to, in this process or in one that it began: whoever reads it later may rest on that."""
+
+
 class FileListener:
     """Hears what is done to files, by the thread that has made it."""
 
-    def __init__(self) -> None:
+    def __init__(self, but: Path | None = None) -> None:
+        """`but`: a folder of the harness's own."""
         self._thread = get_ident()
+        self._but = "" if but is None else f"{os.path.realpath(but)}{os.sep}"
         self._written: dict[str, None] = {}
         self._read: dict[str, None] = {}
         self._updated: dict[str, None] = {}
@@ -69,7 +79,15 @@ class FileListener:
 
     @property
     def heard(self) -> KeptFiles:
-        return KeptFiles(tuple(self._written), tuple(self._read), tuple(self._updated), tuple(self._others))
+        # Python itself lists where modules are looked for.
+        seen = self._read.keys() - set(map(os.path.realpath, sys.path))
+        found = [path for path in _written_before if path in seen or os.path.dirname(path) in seen]
+        updated = dict.fromkeys([*self._updated, *found])
+        return KeptFiles(tuple(self._written), tuple(self._read), tuple(updated), tuple(self._others))
+
+    def _path(self, given: Any) -> str:
+        path = _path(given)
+        return "" if self._but and path.startswith(self._but) else path
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         listens = _LISTENERS.get(event)
@@ -77,7 +95,7 @@ class FileListener:
             listens(self, arguments)
 
     def _opened(self, arguments: tuple[Any, ...]) -> None:
-        path, flags = _path(arguments[0]), arguments[2] or 0
+        path, flags = self._path(arguments[0]), arguments[2] or 0
         if not path:
             return
         if not flags & _WRITES:
@@ -89,11 +107,11 @@ class FileListener:
 
     def _moved(self, arguments: tuple[Any, ...]) -> None:
         for one in arguments[:2]:
-            if path := _path(one):
+            if path := self._path(one):
                 self._written[path] = None
 
     def _listed(self, arguments: tuple[Any, ...]) -> None:
-        if path := _path(arguments[0] or "."):
+        if path := self._path(arguments[0] or "."):
             self._read[path] = None
 
     def _database(self, arguments: tuple[Any, ...]) -> None:
@@ -129,11 +147,19 @@ _LISTENERS: Final[dict[str, Callable[[FileListener, tuple[Any, ...]], None]]] = 
 
 
 @contextmanager
-def listening() -> Iterator[FileListener]:
-    """Hear what is done to files meanwhile."""
-    listener = FileListener()
-    with heard_by(listener.hear):
-        yield listener
+def listening(but: Path | None = None) -> Iterator[FileListener]:
+    """Hear what is done to files meanwhile, but to those of a folder of the harness's own."""
+    listener = FileListener(but)
+    try:
+        with heard_by(listener.hear):
+            yield listener
+    finally:
+        note_written(listener.heard)
+
+
+def note_written(heard: KeptFiles) -> None:
+    """Whoever reads later in this process what was written then reads what it has kept."""
+    _written_before.update(dict.fromkeys([*heard.opened_to_write, *heard.updated]))
 
 
 def _path(given: Any) -> str:
@@ -142,4 +168,6 @@ def _path(given: Any) -> str:
         path = os.path.realpath(os.fsdecode(given))
     except TypeError:
         return ""
-    return "" if path.startswith(_SYSTEM) or "__pycache__" in path else path
+    if path.startswith(_SYSTEM) and not path.startswith(_IN_MEMORY):
+        return ""
+    return "" if "__pycache__" in path else path
