@@ -9,7 +9,7 @@ task of each stage first, and a crash is planned wherever that leaves what the f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -112,6 +112,26 @@ class AttemptAt:
     attempt: Attempt
     home: Path
     """What sink and checkpoint lie in."""
+    since: Callable[[CrashState, Sequence[CrashState]], Sequence[CrashState]]
+    """What has become of each file since it had left a state, as its store knows it."""
+
+    def since_their_batch_began(self, points: Iterable[Passed]) -> dict[int, CrashState]:
+        """Of points in order, by the `id` of each that has a state: that, with what has become of each file since
+        their batch began in the place of its content. What an order has made of a file in an earlier batch is no
+        doing of this one."""
+        begun: dict[int, CrashState] = {}
+        for one in self.attempt.passed:
+            if one.state is not None:
+                begun.setdefault(batch_of(one.address), one.state)
+        by_batch: dict[int, list[tuple[Passed, CrashState]]] = {}
+        for one in points:
+            if one.state is not None:
+                by_batch.setdefault(batch_of(one.address), []).append((one, one.state))
+        found: dict[int, CrashState] = {}
+        for batch, those in by_batch.items():
+            since = self.since(begun[batch], [state for _, state in those])
+            found.update((id(one), state) for (one, _), state in zip(those, since, strict=True))
+        return found
 
 
 def points_of_other_order(
@@ -125,9 +145,9 @@ def points_of_other_order(
     """Where the driver is to die in the attempt whose tasks came in the other order, of which this is the profile:
     while they come, wherever they leave what no planned point of the first attempt has; and from then to the end of
     their batch, where what they have left has come out otherwise, but for content that is another each time, as the
-    first attempt's twin shows."""
+    first attempt's twin shows. What counts is what has become of each file in that batch."""
     look = _Looking(names)
-    known = {look.seen(one.state, first.home) for one in planned if one.state is not None}
+    known = {look.seen(state, first.home) for state in first.since_their_batch_began(planned).values()}
     chance = look.by_chance(first, twin)
     settled = {_without(seen, chance) for seen in known}
     places = {id(one): place for place, one in enumerate(other.attempt.passed)}
@@ -137,7 +157,9 @@ def points_of_other_order(
         ends[stage.batch] = min(stage.end, ends.get(stage.batch, stage.end))
     found = []
     sees_files = _sees_files(other.attempt)
-    for one in points_of_the_driver(profile, every_batch=True):
+    points = points_of_the_driver(profile, every_batch=True)
+    since = other.since_their_batch_began(points)
+    for one in points:
         if one.address.point is Point.TASK_END and sees_files:
             # Nothing is left by it. And of stages the numbers are others each time.
             continue
@@ -147,7 +169,7 @@ def points_of_other_order(
         if one.state is None:
             found += [one] if within else []
             continue
-        seen = look.seen(one.state, other.home)
+        seen = look.seen(since[id(one)], other.home)
         if (within and seen not in known) or (after and _without(seen, chance) not in settled):
             found.append(one)
     return found
