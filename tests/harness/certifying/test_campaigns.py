@@ -578,6 +578,8 @@ def test_what_the_last_task_of_a_stage_says_is_refuted_where_it_comes_first(
     shown = certified.certificate.counterexample
     assert shown is not None
     assert (shown.how, shown.anomaly, [crash.last_first for crash in shown.crashes]) == (How.KILL, "lost-input", [True])
+    # Most of what goes wrong does so in a first batch of one row.
+    assert (shown.batch, shown.events, shown.batch_events) == (0, 1, 1)
     assert IN_THE_OTHER_ORDER in (certified.folder / PAGE).read_text()
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
     saved = read_saved(certified.folder / "counterexample.json")

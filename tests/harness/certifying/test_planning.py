@@ -37,7 +37,7 @@ from streamproof.harness.certifying.planning import (
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import Profile, batch_of, profile_of
-from streamproof.harness.certifying.shrinking import crash_place
+from streamproof.harness.certifying.shrinking import crash_places
 from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
@@ -162,8 +162,7 @@ def test_an_executor_also_dies_when_all_other_tasks_of_its_stage_have_left_what_
         (Victim.EXECUTOR, Side.AFTER, "1/2"),
         (Victim.EXECUTOR, Side.AFTER, "1/1/0/default"),
     ]
-    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    keys = crash_places(crash_at(profile, one, Victim.DRIVER) for one in profile.passed)
     assert [one.crash.key for one in spread(last, [3], keys)] == ["3/2", "3/1/0/default"]
     assert {one.crash.key for one in of_nodes(profile, [Victim.NODE])}.isdisjoint(one.crash.key for one in last)
 
@@ -175,8 +174,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
     profile = profile_of(attempt_of(FIVE, also=named))
     plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
     assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
-    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    keys = crash_places(crash_at(profile, one, Victim.DRIVER) for one in profile.passed)
     assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
 
 
