@@ -645,7 +645,7 @@ class _Campaign:
             return [], [], {}
         turned = profile_of(others[0])
         first, twin, other = (
-            AttemptAt(attempt, worker.folders.sink.parent, worker.store.since)
+            AttemptAt(attempt, worker.store.since)
             for attempt, worker in (
                 (attempts[0], workers[0]),
                 (attempts[1], workers[min(1, len(workers) - 1)]),

@@ -16,7 +16,7 @@ from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.naming import SINK, without_randoms
+from ..crash_points.files.naming import is_in_sink, without_randoms
 from ..crash_points.files.operations import (
     BESIDE_SQLITE,
     LOG_INDEX,
@@ -154,7 +154,7 @@ class JournaledFolders:
             what = self.names.plain_text(without_randoms(loss.what))
             times[what] += 1
             said = what if times[what] == 1 else f"{what} (no. {times[what]})"
-            lost = Lost(power.terms, said, loss.extent, any(path.startswith(SINK) for path in loss.paths))
+            lost = Lost(power.terms, said, loss.extent, any(map(is_in_sink, loss.paths)))
             found.append(CrashState(self._entries(loss.tree), state.journalled, lost, number, power))
         return found
 

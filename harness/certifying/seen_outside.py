@@ -14,7 +14,7 @@ import msgspec
 
 from ..contracts.query import EFFECTS, Query
 from ..core.addresses import Point, Side
-from ..crash_points.files.naming import SINK
+from ..crash_points.files.naming import is_in_sink
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.consuming import READ
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
@@ -159,7 +159,7 @@ def _done_at_the_end(attempt: Attempt) -> Iterator[OutsideEffect]:
         path = paths.rpartition(" > ")[2]
         of_sqlite = path in of_databases or path.endswith(BESIDE_SQLITE)
         a_draft_goes = kind in _REMOVES and _DRAWN in path
-        if one.records > ended and path.startswith(SINK) and not of_sqlite and not a_draft_goes:
+        if one.records > ended and is_in_sink(path) and not of_sqlite and not a_draft_goes:
             yield OutsideEffect("exit", path[:LONGEST], AT_THE_END)
 
 

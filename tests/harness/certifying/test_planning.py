@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -278,10 +279,10 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
     over = at(Point.ADD_BATCH, Side.AFTER, "1", "sink/table")
     course = [begun, staged, noted, moved, turned, over]
     assert almost_done(course, 1) is turned
-    assert half_done(course, 1, "/sink") == [moved, noted]
-    assert half_done(course, 2, "/sink") == []
+    assert half_done(course, 1, Path("/")) == [moved, noted]
+    assert half_done(course, 2, Path("/")) == []
     many = [at(Point.FILE, Side.AFTER, f"1/create sink/{n}#1", f"sink/{n}") for n in range(9)]
-    assert half_done([begun, *many, over], 1, "/sink") == many[7:4:-1]
+    assert half_done([begun, *many, over], 1, Path("/")) == many[7:4:-1]
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:

@@ -52,10 +52,10 @@ class Watched:
         self.passes(Point.FILE, f"{batch}/write {path}#{self._written[path]}", actor, (Side.AFTER,))
 
     def attempt(self) -> Attempt:
-        return Attempt("reference-1", 1, self.points, [Stamped(0, done(1)), Stamped(0, done(2))])
+        return Attempt("reference-1", 1, self.points, [Stamped(0, done(1)), Stamped(0, done(2))], home=self.home)
 
     def ran(self) -> AttemptAt:
-        return AttemptAt(self.attempt(), self.home, unchanged_since)
+        return AttemptAt(self.attempt(), unchanged_since)
 
 
 def lived(order: Sequence[int], home: Path = FIRST, at: int = 1, *, log: bool = False, draws: bool = False) -> Watched:
@@ -81,7 +81,7 @@ def planned(other: Watched, first: Watched, twin: Watched, *, but: Point | None 
     """`but`: no such point of the first attempt is planned."""
     attempt = other.attempt()
     known = [one for one in points_of_the_driver(profile_of(first.attempt()), True) if one.address.point is not but]
-    ran = AttemptAt(attempt, other.home, unchanged_since)
+    ran = AttemptAt(attempt, unchanged_since)
     return points_of_other_order(profile_of(attempt), ran, first.ran(), known, twin.ran(), VaryingNames())
 
 
