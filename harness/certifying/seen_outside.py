@@ -14,6 +14,7 @@ import msgspec
 
 from ..contracts.query import EFFECTS, Query
 from ..core.addresses import Point, Side
+from ..core.wire import ITSELF
 from ..crash_points.files.naming import is_in_sink
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.consuming import READ
@@ -29,7 +30,6 @@ from .file_points import deed_of
 from .messages import numbered_message, only_opens
 
 _SHARED: Final = frozenset({"file", "connection"})
-_ITSELF: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 _DRAWN: Final = "*"
 """In a path, in place of what was drawn at random."""
 _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
@@ -87,7 +87,7 @@ def _reads_a_store(query: Query, effect: OutsideEffect) -> bool:
 def _place_named(address: str) -> tuple[str, str]:
     """Host and port; those by which a machine calls itself are one."""
     host, _, port = address.rpartition(":")
-    return "localhost" if host in _ITSELF else host, port
+    return "localhost" if host.strip("[]") in ITSELF else host, port
 
 
 def without_relayed(noted: Noted, places: Collection[str]) -> Noted:
