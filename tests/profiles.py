@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.crash_states import CrashState
@@ -10,6 +11,8 @@ from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Sid
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.records import BatchDone, Ended, Record, Stamped
 
+HOME = Path("/data/sink/run")
+"""What its sink and its checkpoint lie in: another folder may be called like them."""
 STAGES = 17
 """The number of a task's stage counts all that its session has run before."""
 
@@ -54,7 +57,8 @@ def attempt_of(
     found = [one for batch in batches for one in of_batch(batch.batch, user)]
     records: list[Record] = [*batches, Ended(REFERENCES[0], 1, {"source": [1]})]
     points = [*found[:2], *also, *found[2:], *after]
-    return Attempt(REFERENCES[0], 1, points, [Stamped(place, record) for place, record in enumerate(records)])
+    stamped = [Stamped(place, record) for place, record in enumerate(records)]
+    return Attempt(REFERENCES[0], 1, points, stamped, home=HOME)
 
 
 FIVE = (done(0), done(1), done(2, late=1), done(3, evicted=2), done(4), done(5, rows=0))

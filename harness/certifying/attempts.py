@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from ..core.addresses import Address
@@ -115,6 +116,8 @@ class Attempt:
     """Of what it gives to the harness's sink, in order, each with its type; empty: it has not said so."""
     kept_in_the_jvm: tuple[str, ...] = ()
     """What its JVM keeps beside all sessions that it did not keep before."""
+    home: Path = Path()
+    """What its sink's folder and its checkpoint lay in."""
 
     @property
     def disturbed(self) -> bool:

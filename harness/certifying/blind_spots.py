@@ -100,7 +100,8 @@ IN_TWO_ORDERS = (
     "Tasks of a stage side by side, or in orders other than the two that are tried here, of which one begins with the "
     "first partition and the other with the last: with one task slot one is over before the next begins, in every "
     "crash state, and what two of them have left in part, or of three or more one in the middle alone, real kills "
-    "alone can show."
+    "alone can show. Nor a second crash, while the query recovers, after a first one in the order that begins with the "
+    "last: what recovers begins with the first partition."
 )
 ANY_ORDER = (
     "Rows of a batch that come in another order when it is done again: they have come by a shuffle, which promises "

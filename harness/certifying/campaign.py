@@ -26,7 +26,7 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -102,7 +102,7 @@ from .killing import on_cluster, spread
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import messages_first
 from .never_run import lines_never_run
-from .plan import CrashTrial, How, Victim
+from .plan import Crash, CrashTrial, How, Victim
 from .plan_limits import left_out
 from .planning import (
     CrashPlan,
@@ -129,7 +129,7 @@ from .reference_runs import open_recovery_workers, run_in_other_order, run_refer
 from .rejudging import check_trials
 from .request import CampaignRequest
 from .seen_outside import uncut_of
-from .shrinking import crash_place
+from .shrinking import CrashPlace, crash_places
 from .task_order import AttemptAt, come_last_first, has_order, points_of_other_order
 from .waiting import Waiting
 from .within_calls import of_calls
@@ -401,7 +401,8 @@ class _Campaign:
                     self._plan_crash_states(covering, profile, of_driver)
                 else:
                     state.not_covered.append(NEVER_RECOVERING)
-                turned, of_turned = self._plan_other_order(profile, workers, attempts, references, of_driver)
+                turned, of_turned, keys = self._plan_other_order(profile, workers, attempts, references, of_driver)
+                kills = replace(kills, keys={**kills.keys, **keys})
                 coverings = [covering, *turned]
                 losing = self._plan_losses(profile, workers, attempts[: len(workers)], references)
                 in_recovery_workers = Proving(
@@ -577,8 +578,7 @@ class _Campaign:
         state = self.state
         of_driver = of_the_driver(profile, self.request.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
-        crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
-        keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+        keys = crash_places(crash_at(profile, passed, Victim.DRIVER) for passed in profile.passed)
         nodes = of_nodes(profile, self.faults.victims, self.request.query.copyable)
         if self.request.query.copyable:
             nodes = effects_of_tasks_first(nodes)
@@ -625,13 +625,14 @@ class _Campaign:
         attempts: Sequence[Attempt],
         references: Sequence[Stamped],
         of_driver: Sequence[Planned],
-    ) -> tuple[list[Covering], list[Planned]]:
+    ) -> tuple[list[Covering], list[Planned], Mapping[CrashPlace, Crash]]:
         """Of crashes of the driver where the tasks of a stage come in the other order, what recovers from their states,
-        and their lines of the plan; nothing where that leaves nothing else, or cannot be tried."""
+        their lines of the plan, and the points that batches pass then; nothing where that leaves nothing else, or
+        cannot be tried."""
         state, query = self.state, self.request.query
         if not (of_driver and query.copyable and has_order(attempts[0])):
             note_tasks(state, attempts[0], False)
-            return [], []
+            return [], [], {}
         with state.timed("reference runs"):
             others, why_not = run_in_other_order(state, query, workers, attempts)
         state.watched += others
@@ -641,10 +642,10 @@ class _Campaign:
             state.not_reached.append(
                 NotReached(Planned(in_other_order(crash_at(profile, begun, Victim.DRIVER))), why_not)
             )
-            return [], []
+            return [], [], {}
         turned = profile_of(others[0])
         first, twin, other = (
-            AttemptAt(attempt, worker.folders.sink.parent)
+            AttemptAt(attempt, worker.store.since)
             for attempt, worker in (
                 (attempts[0], workers[0]),
                 (attempts[1], workers[min(1, len(workers) - 1)]),
@@ -653,13 +654,14 @@ class _Campaign:
         )
         known = points_of_the_driver(profile, every_batch=True)
         points = points_of_other_order(turned, other, first, known, twin, workers[0].names)
-        lines = self._add([Planned(in_other_order(crash_at(turned, one, Victim.DRIVER))) for one in points])
+        strikes = {id(one): in_other_order(crash_at(turned, one, Victim.DRIVER)) for one in turned.passed}
+        lines = self._add([Planned(strikes[id(one)]) for one in points])
         # Where another recovery worker has taken a stage's tasks otherwise, it has other states by the same names.
         alike = [one for one in others if come_last_first(one) == come_last_first(others[0])]
         with_these = workers if len(alike) == len(others) else workers[:1]
         covering = Covering(state, self.request, with_these, others[: len(with_these)], references)
         covering.plan_states(points, lines)
-        return [covering], lines
+        return [covering], lines, crash_places(strikes.values())
 
     def _plan_losses(
         self,

@@ -15,7 +15,6 @@ import msgspec
 
 from ..core.addresses import Point, Side
 from ..core.verdicts import Status
-from ..crash_points.files.naming import SINK
 from ..recording.records import Stamped
 from .alike import Alike
 from .attempts import Attempt, Passed
@@ -131,7 +130,7 @@ class Covering:
         self._state.not_covered.append(NEVER_RECOVERING if worst is None or not recovering else ONE_RECOVERY)
         last = almost_done(points, steady_batch(profile)) if recovering else None
         if last is not None:
-            half = half_done(points, steady_batch(profile), str(self._workers[0].folders.sink))
+            half = half_done(points, steady_batch(profile), profile.home)
             self._half_done = [
                 crashed_in_profile(self._states[0].attempt, one, crash_at(profile, one, Victim.DRIVER))
                 for one in (last, *half)
@@ -156,7 +155,7 @@ class Covering:
             else:
                 waiting.append(Waiting(line.crash, passed))
         alike = Alike(planned)
-        groups = by_worth(self._states[0].groups(waiting), SINK, self._request.seed)[::-1]
+        groups = by_worth(self._states[0].groups(waiting), self._request.seed)[::-1]
         later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
         self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
         self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
@@ -401,7 +400,7 @@ class Covering:
         lines = self._state.add([Planned(crash) for _, crash in found])
         states = AttemptStates(second)
         waiting = self._not_recovered_from(first, zip((one for one, _ in found), lines, strict=True))
-        groups = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        groups = by_worth(states.groups(waiting), self._request.seed)[::-1]
         last = almost_done(second.passed, batch) if first is self._twice else None
         if last is not None:
             lines = self._state.add([Planned(crash_at(again, last, Victim.DRIVER, recovering=True))])
@@ -475,7 +474,7 @@ class Covering:
         waiting = self._not_recovered_from(first, zip(passed, self._state.add(lines), strict=True))
         states = AttemptStates(second)
         self._second = first, states
-        self._waiting_again = by_worth(states.groups(waiting), SINK, self._request.seed)[::-1]
+        self._waiting_again = by_worth(states.groups(waiting), self._request.seed)[::-1]
 
 
 def take_alike(states: AttemptStates, here: Passed, attempt: Attempt, groups: list[Group]) -> Group:

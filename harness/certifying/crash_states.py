@@ -217,6 +217,10 @@ class RecoveryWorkerStore(Protocol):
     def states(self, marks: Sequence[object]) -> Sequence[CrashState]:
         """When the watched attempt is over: what was durable at its marks."""
 
+    def since(self, begin: CrashState, states: Sequence[CrashState]) -> Sequence[CrashState]:
+        """Of states of an attempt that was watched, in order, the same with what has become of each file since it had
+        left the first of them, as far as that is known, in the place of its content."""
+
     def looks(self) -> Looks | None:
         """What the attempt has looked at; None: nobody knows."""
 
@@ -252,6 +256,10 @@ class CopiedFolders:
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         return [mark for mark in marks if isinstance(mark, CrashState)]
+
+    def since(self, begin: CrashState, states: Sequence[CrashState]) -> list[CrashState]:
+        """Nobody knows what was done to a file that is another one now."""
+        return unchanged_since(begin, states)
 
     def looks(self) -> None:
         return None
@@ -381,6 +389,17 @@ def _walk(folder: Path) -> Iterator[_Seen]:
                 yield _Seen(entry.path, about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino)
         except FileNotFoundError:
             continue
+
+
+def unchanged_since(begin: CrashState, states: Sequence[CrashState]) -> list[CrashState]:
+    """Of states that followed on one, the same without the content of what has the same content still."""
+    return [CrashState(tuple(_since(begin.entries.get(one.path), one) for one in state.files)) for state in states]
+
+
+def _since(before: StateEntry | None, now: StateEntry) -> StateEntry:
+    if before is None or before.content is None or before.content != now.content:
+        return now
+    return msgspec.structs.replace(now, content="")
 
 
 def _is_folder(kept: StateEntry) -> bool:

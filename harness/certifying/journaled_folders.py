@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.files.naming import SINK, without_randoms
+from ..crash_points.files.naming import is_in_sink, without_randoms
 from ..crash_points.files.operations import (
     BESIDE_SQLITE,
     LOG_INDEX,
@@ -91,10 +91,27 @@ class JournaledFolders:
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         """What was durable at these positions of the newest watched attempt, which must be in order."""
         watched, number = self._watched[-1], len(self._watched) - 1
-        tree = watched.base.copied()
+        return self._states(number, watched.base.copied(), watched.begin, marks, self._entries)
+
+    def since(self, begin: CrashState, states: Sequence[CrashState]) -> list[CrashState]:
+        number, mark = _place_of(begin)
+        tree = self._tree_of(begin)
+        tree.begin_anew(lambda path: self.names.plain(f"at {without_randoms(path)}"))
+        # What SQLite would make of a content that is not there is not asked for.
+        marks = [_place_of(state)[1] for state in states]
+        return self._states(number, tree, mark, marks, lambda tree: self._told(tree, {}))
+
+    def _states(
+        self,
+        number: int,
+        tree: Tree,
+        position: int,
+        marks: Sequence[object],
+        entries: Callable[[Tree], tuple[StateEntry, ...]],
+    ) -> list[CrashState]:
+        """Of a watched attempt, from a position on, at which the tree was such."""
         made: list[CrashState] = []
-        operations = read_operations(self._mounted.journal, watched.begin, self._mounted.position)
-        position = watched.begin
+        operations = read_operations(self._mounted.journal, position, self._mounted.position)
         shown: CrashState | None = None
         for mark in marks:
             assert isinstance(mark, int)
@@ -103,7 +120,7 @@ class JournaledFolders:
                 tree.apply(one)
                 shown = None
             if shown is None:
-                shown = CrashState(self._entries(tree), (number, mark))
+                shown = CrashState(entries(tree), (number, mark))
             made.append(shown)
         return made
 
@@ -137,7 +154,7 @@ class JournaledFolders:
             what = self.names.plain_text(without_randoms(loss.what))
             times[what] += 1
             said = what if times[what] == 1 else f"{what} (no. {times[what]})"
-            lost = Lost(power.terms, said, loss.extent, any(path.startswith(SINK) for path in loss.paths))
+            lost = Lost(power.terms, said, loss.extent, any(map(is_in_sink, loss.paths)))
             found.append(CrashState(self._entries(loss.tree), state.journalled, lost, number, power))
         return found
 
@@ -151,9 +168,7 @@ class JournaledFolders:
         return tree
 
     def _operations_until(self, state: CrashState) -> tuple[_Watched, list[Operation]]:
-        if state.journalled is None:
-            raise OwnFailure("a crash state that was copied cannot be made from a journal")
-        number, mark = state.journalled
+        number, mark = _place_of(state)
         watched = self._watched[number]
         return watched, [one for _, one in read_operations(self._mounted.journal, watched.begin, mark)]
 
@@ -180,7 +195,10 @@ class JournaledFolders:
         return str(self._mounted.mount / path)
 
     def _entries(self, tree: Tree) -> tuple[StateEntry, ...]:
-        back = dict(self._rolled_back(tree))
+        return self._told(tree, dict(self._rolled_back(tree)))
+
+    def _told(self, tree: Tree, back: Mapping[str, str]) -> tuple[StateEntry, ...]:
+        """`back`: what SQLite takes some of them back to, by their paths."""
         names = Counter(id(node) for node in tree.nodes.values() if isinstance(node, File))
         return tuple(
             self._entry(path, node, back.get(path, ""), names[id(node)]) for path, node in sorted(tree.nodes.items())
@@ -236,6 +254,12 @@ class JournaledFolders:
 
 CHECKPOINT = "checkpoint"
 """Of the folders that are mounted, the checkpoint's."""
+
+
+def _place_of(state: CrashState) -> tuple[int, int]:
+    if state.journalled is None:
+        raise OwnFailure("a crash state that was copied cannot be made from a journal")
+    return state.journalled
 
 
 def _is_draft_of_spark(path: str) -> bool:

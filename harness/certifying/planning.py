@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
 from ..core.addresses import COMMITS_OF_TASKS, DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
-from ..crash_points.files.naming import SINK
+from ..crash_points.files.naming import is_done_to_sink, is_in_sink
 from .attempts import Passed
 from .conclusion import Planned
 from .names_in_batches import by_rank
@@ -329,8 +330,8 @@ def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
     return None if last is None or last.address.point is Point.ADD_BATCH else last
 
 
-def half_done(passed: Iterable[Passed], batch: int, sink: str) -> list[Passed]:
-    """Of a batch whose sink, that folder, holds other names after some of its effects: the last of these points with
+def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
+    """Of a batch whose sink, in that folder, holds other names after some of its effects: the last of these points with
     each set of names that is neither that which it begins nor that which it almost ends with, the last first, and at
     most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there, and where the last effect
     alone is missing, some of it is over."""
@@ -344,7 +345,7 @@ def half_done(passed: Iterable[Passed], batch: int, sink: str) -> list[Passed]:
     for one in of_batch:
         if one.state is None:
             continue
-        names = frozenset(path for path, _, _ in one.state.shown if path.startswith(f"{sink}/"))
+        names = frozenset(path for path, _, _ in one.state.shown if is_in_sink(path, home))
         if one.address.point is Point.ADD_BATCH:
             began = names
         found[names] = one
@@ -366,7 +367,7 @@ def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
 def is_own(crash: Crash) -> bool:
     """Whether it is the query's own code that comes there, or writes to its sink."""
     if crash.point is Point.FILE:
-        return crash.operation[1].startswith(SINK)
+        return is_done_to_sink(crash.effect)
     return crash.point in (Point.LINE, Point.USER)
 
 

@@ -37,6 +37,8 @@ class Profile:
     """Whether the user's code calls what is in Spark's JVM itself, or has it keep something."""
     in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
     """Where in the user's code what it did came about."""
+    home: Path = Path()
+    """What the attempt's sink and its checkpoint lay in."""
 
     def kinds_of(self, passed: Passed) -> tuple[str, ...]:
         return self.kinds.get(batch_of(passed.address), (STEADY,))
@@ -53,6 +55,7 @@ def profile_of(attempt: Attempt) -> Profile:
         all(one.python_at_first for one in done),
         goes_into_the_jvm(attempt.passed) or bool(attempt.kept_in_the_jvm),
         places_in_code(attempt.passed),
+        attempt.home,
     )
 
 

@@ -507,7 +507,7 @@ class RecoveryWorker:
         watched: bool,
         struck: StrikesAt,
     ) -> Attempt:
-        attempt = Attempt(actor, incarnation)
+        attempt = Attempt(actor, incarnation, home=self.folders.sink.parent)
 
         async def begin() -> None:
             self._attempts += 1

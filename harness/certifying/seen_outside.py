@@ -14,7 +14,8 @@ import msgspec
 
 from ..contracts.query import EFFECTS, Query
 from ..core.addresses import Point, Side
-from ..crash_points.files.naming import SINK
+from ..core.wire import ITSELF
+from ..crash_points.files.naming import is_in_sink
 from ..crash_points.files.operations import BESIDE_SQLITE, OperationKind, database_beside
 from ..crash_points.inside_python.consuming import READ
 from ..crash_points.inside_python.effects import LONGEST, OutsideEffect
@@ -29,7 +30,6 @@ from .file_points import deed_of
 from .messages import numbered_message, only_opens
 
 _SHARED: Final = frozenset({"file", "connection"})
-_ITSELF: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 _DRAWN: Final = "*"
 """In a path, in place of what was drawn at random."""
 _REMOVES: Final = frozenset({OperationKind.UNLINK, OperationKind.RMDIR})
@@ -87,7 +87,7 @@ def _reads_a_store(query: Query, effect: OutsideEffect) -> bool:
 def _place_named(address: str) -> tuple[str, str]:
     """Host and port; those by which a machine calls itself are one."""
     host, _, port = address.rpartition(":")
-    return "localhost" if host in _ITSELF else host, port
+    return "localhost" if host.strip("[]") in ITSELF else host, port
 
 
 def without_relayed(noted: Noted, places: Collection[str]) -> Noted:
@@ -159,7 +159,7 @@ def _done_at_the_end(attempt: Attempt) -> Iterator[OutsideEffect]:
         path = paths.rpartition(" > ")[2]
         of_sqlite = path in of_databases or path.endswith(BESIDE_SQLITE)
         a_draft_goes = kind in _REMOVES and _DRAWN in path
-        if one.records > ended and path.startswith(SINK) and not of_sqlite and not a_draft_goes:
+        if one.records > ended and is_in_sink(path) and not of_sqlite and not a_draft_goes:
             yield OutsideEffect("exit", path[:LONGEST], AT_THE_END)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,8 +11,9 @@ from ..core.addresses import COMMITS_OF_TASKS, FINE_POINTS, Point, Side
 from .conclusion import Planned
 from .plan import Crash
 
-CrashPlace = tuple[Point, Side, str, str, int]
-"""Where a crash strikes, in whichever batch: point, side, its name in the batch, actor, batch."""
+CrashPlace = tuple[Point, Side, str, str, int, bool]
+"""Where a crash strikes, in whichever batch: point, side, its name in the batch, actor, batch; and whether tasks come
+in the other order, in which a batch may pass other points."""
 NAMED = FINE_POINTS | COMMITS_OF_TASKS
 """Points that are called alike in each batch. Of stages the number is another in each."""
 
@@ -89,7 +90,15 @@ def _smaller(found: Reproduction, keys: Mapping[CrashPlace, Crash]) -> Iterator[
 def crash_place(crash: Crash, batch: int) -> CrashPlace:
     """Its place, in that batch."""
     name = crash.key.partition("/")[2] if crash.point in NAMED else ""
-    return crash.point, crash.side, name, crash.actor, batch
+    return crash.point, crash.side, name, crash.actor, batch, crash.last_first
+
+
+def crash_places(crashes: Iterable[Crash]) -> dict[CrashPlace, Crash]:
+    """The points that the batches of a run pass, by a crash at each, in order: the first time that each is passed."""
+    found: dict[CrashPlace, Crash] = {}
+    for crash in crashes:
+        found.setdefault(crash_place(crash, crash.batch), crash)
+    return found
 
 
 def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Planned | None:
@@ -98,7 +107,5 @@ def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Pla
     there = keys.get(crash_place(crash, batch))
     if there is None:
         return None
-    found = msgspec.structs.replace(
-        there, victim=crash.victim, batch=batch, recovering=crash.recovering, last_first=crash.last_first
-    )
+    found = msgspec.structs.replace(there, victim=crash.victim, batch=batch, recovering=crash.recovering)
     return Planned(found, planned.split_brain)

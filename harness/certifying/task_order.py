@@ -9,13 +9,13 @@ task of each stage first, and a crash is planned wherever that leaves what the f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from ..core.addresses import TASK, Point, Side
-from ..crash_points.files.naming import SINK, without_randoms
+from ..crash_points.files.naming import is_done_to_sink, is_in_sink, without_randoms
 from .attempts import Attempt, Passed
 from .crash_states import CrashState, StateEntry
 from .file_points import deed_of
@@ -83,7 +83,7 @@ def has_order(attempt: Attempt) -> bool:
     if not _sees_files(attempt):
         return bool(several)
     return any(
-        one.address.actor == TASK and one.address.point is Point.FILE and _is_of_sink(deed_of(one.address.key))
+        one.address.actor == TASK and one.address.point is Point.FILE and is_done_to_sink(deed_of(one.address.key))
         for stage in several
         for one in attempt.passed[stage.begin : stage.end]
     )
@@ -94,11 +94,6 @@ def _sees_files(attempt: Attempt) -> bool:
     return any(one.address.point is Point.FILE for one in attempt.passed)
 
 
-def _is_of_sink(deed: str) -> bool:
-    paths = deed.partition(" ")[2].split(" > ")
-    return any(path.startswith(SINK) for path in paths)
-
-
 def come_last_first(attempt: Attempt) -> list[bool]:
     """Of each stage in which the query's own code has several tasks, whether they have come in the other order: Spark
     takes one that is to run near its data before one that is not."""
@@ -107,11 +102,29 @@ def come_last_first(attempt: Attempt) -> list[bool]:
 
 @dataclass(frozen=True)
 class AttemptAt:
-    """An attempt, and where its folders were."""
+    """An attempt, and who knows what was in its folders."""
 
     attempt: Attempt
-    home: Path
-    """What sink and checkpoint lie in."""
+    since: Callable[[CrashState, Sequence[CrashState]], Sequence[CrashState]]
+    """What has become of each file since it had left a state, as its store knows it."""
+
+    def since_their_batch_began(self, points: Iterable[Passed]) -> dict[int, CrashState]:
+        """Of points in order, by the `id` of each that has a state: that, with what has become of each file since
+        their batch began in the place of its content. What an order has made of a file in an earlier batch is no
+        doing of this one."""
+        begun: dict[int, CrashState] = {}
+        for one in self.attempt.passed:
+            if one.state is not None:
+                begun.setdefault(batch_of(one.address), one.state)
+        by_batch: dict[int, list[tuple[Passed, CrashState]]] = {}
+        for one in points:
+            if one.state is not None:
+                by_batch.setdefault(batch_of(one.address), []).append((one, one.state))
+        found: dict[int, CrashState] = {}
+        for batch, those in by_batch.items():
+            since = self.since(begun[batch], [state for _, state in those])
+            found.update((id(one), state) for (one, _), state in zip(those, since, strict=True))
+        return found
 
 
 def points_of_other_order(
@@ -125,9 +138,9 @@ def points_of_other_order(
     """Where the driver is to die in the attempt whose tasks came in the other order, of which this is the profile:
     while they come, wherever they leave what no planned point of the first attempt has; and from then to the end of
     their batch, where what they have left has come out otherwise, but for content that is another each time, as the
-    first attempt's twin shows."""
+    first attempt's twin shows. What counts is what has become of each file in that batch."""
     look = _Looking(names)
-    known = {look.seen(one.state, first.home) for one in planned if one.state is not None}
+    known = {look.seen(state, first.attempt.home) for state in first.since_their_batch_began(planned).values()}
     chance = look.by_chance(first, twin)
     settled = {_without(seen, chance) for seen in known}
     places = {id(one): place for place, one in enumerate(other.attempt.passed)}
@@ -137,7 +150,9 @@ def points_of_other_order(
         ends[stage.batch] = min(stage.end, ends.get(stage.batch, stage.end))
     found = []
     sees_files = _sees_files(other.attempt)
-    for one in points_of_the_driver(profile, every_batch=True):
+    points = points_of_the_driver(profile, every_batch=True)
+    since = other.since_their_batch_began(points)
+    for one in points:
         if one.address.point is Point.TASK_END and sees_files:
             # Nothing is left by it. And of stages the numbers are others each time.
             continue
@@ -147,7 +162,7 @@ def points_of_other_order(
         if one.state is None:
             found += [one] if within else []
             continue
-        seen = look.seen(one.state, other.home)
+        seen = look.seen(since[id(one)], other.attempt.home)
         if (within and seen not in known) or (after and _without(seen, chance) not in settled):
             found.append(one)
     return found
@@ -179,13 +194,13 @@ class _Looking:
         for one in first.attempt.passed:
             state = there.get((one.address, one.again))
             if one.state is not None and state is not None:
-                differing = self.seen(one.state, first.home) ^ self.seen(state, twin.home)
+                differing = self.seen(one.state, first.attempt.home) ^ self.seen(state, twin.attempt.home)
                 found.update(path for (path, _), _ in differing)
         return found
 
     def _entry(self, one: StateEntry, home: Path) -> tuple[str, object]:
         path = self._call(one.path, home)
-        if not path.startswith(SINK):
+        if not is_in_sink(path):
             return path, None
         return path, (one.content, one.link, one.mode, one.attributes, one.owner, one.names)
 

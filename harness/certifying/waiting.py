@@ -11,6 +11,7 @@ from itertools import accumulate
 from random import Random
 
 from ..core.addresses import FINE_POINTS, Address, Point
+from ..crash_points.files.naming import is_done_to_sink
 from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
 from .attempts import Attempt, Passed
@@ -81,7 +82,7 @@ class AttemptStates:
         return list(found.values())
 
 
-def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
+def by_worth(groups: Sequence[Group], seed: int) -> list[Group]:
     """What is most likely to show a violation first: what lies between two durable effects of the sink's, and lines of
     the user's, of a batch like most; then the first batch; then all others. What is written to a file that the batch
     takes away again, or gives another name, comes after what is written to one that stays. What is equal is in a random
@@ -96,7 +97,7 @@ def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
     gone = {(one.crash.batch, path) for group in groups for one in group if (path := _taken_away(one.crash))}
 
     def worth(group: Group) -> int:
-        return min(_rank(one.crash, sink, gone) + 3 * _place(one.crash.batch, order) for one in group)
+        return min(_rank(one.crash, gone) + 3 * _place(one.crash.batch, order) for one in group)
 
     return sorted(shuffled, key=worth)
 
@@ -105,10 +106,10 @@ def _place(batch: int, order: Sequence[int]) -> int:
     return order.index(batch) if batch in order else len(order)
 
 
-def _rank(crash: Crash, sink: str, gone: Set[tuple[int, str]]) -> int:
+def _rank(crash: Crash, gone: Set[tuple[int, str]]) -> int:
     if crash.point is Point.FILE:
         kind, path = crash.operation
-        if not path.startswith(sink):
+        if not is_done_to_sink(crash.effect):
             return 3
         if kind in SEALING:
             return 0

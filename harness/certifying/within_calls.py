@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from ..core.addresses import TASK, Point
-from ..crash_points.files.naming import SINK
+from ..crash_points.files.naming import is_in_sink
 from ..crash_points.files.operations import OperationKind, database_beside
 from .attempts import Passed
 from .conclusion import Planned
@@ -103,7 +104,7 @@ def _chosen(call: Sequence[_Step]) -> Iterator[tuple[_Kind, int, Crash]]:
 
 def _steps(profile: Profile) -> Iterator[list[_Step]]:
     """By call: more exactly, by what lies between two points at which a node dies."""
-    looks = _Looks()
+    looks = _Looks(profile.home)
     alike = counted_alike(profile.passed)
     call: list[_Step] = []
     for one in profile.passed:
@@ -129,7 +130,9 @@ def _kind_of(crash: Crash) -> _Kind:
 class _Looks:
     """What the sink's files look like to who tries a task again, from one operation to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
+        """`home`: what sink and checkpoint lay in."""
+        self._home = home
         self._before: _Left | None = None
         self._back_to: dict[str, object] = {}
         """What a database held before the transaction that is taken back to it, by that."""
@@ -144,7 +147,7 @@ class _Looks:
 
     def _of(self, state: CrashState) -> _Left:
         """When they were changed is left out. What is beside a database, SQLite alone reads."""
-        sink = [entry for entry in state.files if f"/{SINK}" in entry.path]
+        sink = [entry for entry in state.files if is_in_sink(entry.path, self._home)]
         paths = {entry.path for entry in sink}
         return frozenset((entry.path, self._held(entry)) for entry in sink if database_beside(entry.path) not in paths)
 

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import socket
 import struct
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 Endpoint = tuple[str, int]
 """Host and port."""
+ITSELF: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The hosts by which any machine calls itself: one store may be declared by one, and say another of itself."""
 
 
 class Greeting(msgspec.Struct, frozen=True):

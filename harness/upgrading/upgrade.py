@@ -87,7 +87,6 @@ EARLY: Final = 2
 """From how many states with the same last batch committed a version goes on with an input that ends early, too."""
 ROOT: Final = Path("upgrades")
 NO_TIME: Final = "no time was left"
-_SINK: Final = "sink/"
 _STATE: Final = re.compile("/checkpoint/(?:.*/)?state/")
 
 
@@ -275,7 +274,7 @@ class _Upgrade:
                 self.found.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
             elif passed.state.files:
                 waiting.append(Waiting(crash, passed))
-        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)
+        groups = by_worth(states.groups(waiting), self.request.seed)
         groups = sorted(groups, key=partial(_shows_least, found=_found_by(states.attempt)))[::-1]
         tried = self.found.tried[way]
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from ...core.addresses import Side
@@ -20,6 +22,18 @@ _RANDOM = re.compile(
 _NUMBERED = re.compile(r"_[0-9]{4}_m_([0-9]{6})(_[0-9]+)?")
 """In the names of Hadoop's committers: the job and the attempt, which count what a session has done before; what lies
 between is the partition."""
+
+
+def is_in_sink(path: str, home: Path | None = None) -> bool:
+    """Whether a path lies in the sink's folder: as operations have it, from the folder that sink and checkpoint lie in;
+    or an absolute one, where that is `home`."""
+    return path.startswith(SINK if home is None else os.path.join(home, SINK))
+
+
+def is_done_to_sink(deed: str) -> bool:
+    """Whether an operation, such as `rename checkpoint/draft > sink/rows`, is done to something there, or puts it
+    there."""
+    return any(map(is_in_sink, deed.partition(" ")[2].split(" > ")))
 
 
 class FilePoints:

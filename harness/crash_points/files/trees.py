@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -38,19 +38,21 @@ class File:
     """When it, or anything that is known of it, was changed last (`st_ctime`), ns since 1970."""
     accessed: int | None = None
     """When it was last looked at (`st_atime`), as somebody has said, ns since 1970; None: that was not said."""
+    origin: int = 0
+    """From where the token counts offsets, bytes."""
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.content) < offset:
             self.content.extend(bytes(offset - len(self.content)))
         self.content[offset : offset + len(data)] = data
-        self._note(b"w%d:" % offset, data)
+        self._note(b"w%d:" % (offset - self.origin), data)
 
     def truncate(self, length: int) -> None:
         if length < len(self.content):
             del self.content[length:]
         else:
             self.content.extend(bytes(length - len(self.content)))
-        self._note(b"t%d" % length)
+        self._note(b"t%d" % (length - self.origin))
 
     def permit(self, mode: int) -> None:
         self.mode = mode
@@ -68,6 +70,10 @@ class File:
         else:
             self.attributes[name] = value
             self._note(b"a%d:" % len(value), value, name.encode(errors="surrogateescape"))
+
+    def begin_anew(self, token: bytes) -> None:
+        """From now on, its token tells of what is done to it since, counted from its present end."""
+        self.token, self.origin = token, len(self.content)
 
     def _note(self, *what: bytes) -> None:
         told = hashlib.sha256(self.token)
@@ -185,6 +191,14 @@ class Tree:
                     tree.nodes[path] = node
         tree.files = {inode: known.setdefault(id(file), file.copied()) for inode, file in self.files.items()}
         return tree
+
+    def begin_anew(self, called: Callable[[str], str]) -> None:
+        """From now on, the tokens of its files tell of what they were called just now, and what is done since."""
+        begun: set[int] = set()
+        for path, node in sorted(self.nodes.items()):
+            if isinstance(node, File) and id(node) not in begun:
+                begun.add(id(node))
+                node.begin_anew(called(path).encode(errors="surrogateescape"))
 
     def write_to(self, folder: Path) -> None:
         """Make a folder hold exactly this, which must be empty. Its files are known by their new inodes from then on.

@@ -1,7 +1,8 @@
 """Kafka's protocol: frames with their size, a request by the name of its key, an answer by the number of its request.
 
-Brokers tell their clients where they are. Where that is the place of the store, the client is told the relay's, so that
-it comes through it again; other brokers of the same cluster are not reached through the relay.
+Brokers tell their clients where they are. Where that is the place of the store, by whichever name a machine calls
+itself, the client is told the relay's, so that it comes through it again; other brokers of the same cluster, and the
+same one by any other name, are not reached through the relay.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.wire import Endpoint
+from ...core.wire import ITSELF, Endpoint
 from .framing import FramedPart, Request, Unreadable, no_more
 
 _HEAD: Final = struct.Struct(">ihhi")
@@ -111,7 +112,11 @@ class _Asked:
 
 class Kafka:
     def __init__(self, store: Endpoint, relay: Endpoint) -> None:
-        self._told = tuple(zip(_encoded(store), _encoded(relay), strict=True))
+        host, port = store
+        called = sorted(ITSELF) if host in ITSELF else [host]
+        self._told = tuple(
+            told for name in called for told in zip(_encoded((name, port)), _encoded(relay), strict=True)
+        )
         self._up = b""
         self._left = 0
         """Bytes of a request's frame that are still to come."""

@@ -578,6 +578,8 @@ def test_what_the_last_task_of_a_stage_says_is_refuted_where_it_comes_first(
     shown = certified.certificate.counterexample
     assert shown is not None
     assert (shown.how, shown.anomaly, [crash.last_first for crash in shown.crashes]) == (How.KILL, "lost-input", [True])
+    # Most of what goes wrong does so in a first batch of one row.
+    assert (shown.batch, shown.events, shown.batch_events) == (0, 1, 1)
     assert IN_THE_OTHER_ORDER in (certified.folder / PAGE).read_text()
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
     saved = read_saved(certified.folder / "counterexample.json")
@@ -597,6 +599,38 @@ def test_its_twin_holds_in_both_orders_of_its_tasks(certify: Callable[..., Certi
     assert status(certified) is Status.HOLDS, reasons(certified)
     assert IN_TWO_ORDERS in certified.certificate.not_covered
     assert IN_TURN not in certified.certificate.not_covered
+
+
+@pytest.mark.parametrize(
+    ("failure", "times", "said"),
+    [
+        (ProcessDied("an attempt ended with status -9"), 1, ""),
+        (DeadlinePassed("the end of the input", 120, "nothing"), 1, ""),
+        (InvalidOperator("query failed: OutOfMemoryError"), 1, ""),
+        (ProcessDied("an attempt ended with status -9"), 2, "by what is no error of its own: an attempt ended"),
+        (DeadlinePassed("the end of the input", 120, "nothing"), 2, "fails where the tasks of a stage come in the"),
+    ],
+    ids=["once by the machine", "silent once", "by an error once", "twice by the machine", "silent twice"],
+)
+def test_the_other_order_is_blamed_for_a_run_that_fails_in_it_only_when_another_has_failed_there(
+    failure: StreamproofError, times: int, said: str, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = RecoveryWorker.live
+    left = count(times, -1)
+
+    def fails_first(worker: RecoveryWorker, actor: str, *given: Any, **more: Any) -> Attempt:
+        attempt = live(worker, actor, *given, **more)
+        if actor == REFERENCES[1] and more.get("last_first") and next(left) > 0:
+            attempt.failure = failure
+            attempt.silent = 10**6 if isinstance(failure, DeadlinePassed) else None
+        return attempt
+
+    monkeypatch.setattr(RecoveryWorker, "live", fails_first)
+    certified = certify(toy(Does.DRIVER_SAYS), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is (Status.UNKNOWN if said else Status.HOLDS), reasons(certified)
+    blamed = [one.why for one in certified.certificate.not_reached if one.planned.crash.last_first]
+    assert bool(blamed) is bool(said)
+    assert all(said in one for one in blamed)
 
 
 def test_where_no_stage_has_several_tasks_nothing_is_tried_in_another_order(certify: Callable[..., Certified]) -> None:

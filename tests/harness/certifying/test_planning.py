@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -37,7 +38,7 @@ from streamproof.harness.certifying.planning import (
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import Profile, batch_of, profile_of
-from streamproof.harness.certifying.shrinking import crash_place
+from streamproof.harness.certifying.shrinking import crash_places
 from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
@@ -162,8 +163,7 @@ def test_an_executor_also_dies_when_all_other_tasks_of_its_stage_have_left_what_
         (Victim.EXECUTOR, Side.AFTER, "1/2"),
         (Victim.EXECUTOR, Side.AFTER, "1/1/0/default"),
     ]
-    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    keys = crash_places(crash_at(profile, one, Victim.DRIVER) for one in profile.passed)
     assert [one.crash.key for one in spread(last, [3], keys)] == ["3/2", "3/1/0/default"]
     assert {one.crash.key for one in of_nodes(profile, [Victim.NODE])}.isdisjoint(one.crash.key for one in last)
 
@@ -175,8 +175,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
     profile = profile_of(attempt_of(FIVE, also=named))
     plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
     assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
-    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    keys = crash_places(crash_at(profile, one, Victim.DRIVER) for one in profile.passed)
     assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
 
 
@@ -280,10 +279,10 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
     over = at(Point.ADD_BATCH, Side.AFTER, "1", "sink/table")
     course = [begun, staged, noted, moved, turned, over]
     assert almost_done(course, 1) is turned
-    assert half_done(course, 1, "/sink") == [moved, noted]
-    assert half_done(course, 2, "/sink") == []
+    assert half_done(course, 1, Path("/")) == [moved, noted]
+    assert half_done(course, 2, Path("/")) == []
     many = [at(Point.FILE, Side.AFTER, f"1/create sink/{n}#1", f"sink/{n}") for n in range(9)]
-    assert half_done([begun, *many, over], 1, "/sink") == many[7:4:-1]
+    assert half_done([begun, *many, over], 1, Path("/")) == many[7:4:-1]
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:

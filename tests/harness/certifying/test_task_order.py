@@ -10,7 +10,7 @@ import pytest
 
 from profiles import done
 from streamproof.harness.certifying.attempts import Attempt, Passed
-from streamproof.harness.certifying.crash_states import CrashState, StateEntry
+from streamproof.harness.certifying.crash_states import CrashState, StateEntry, unchanged_since
 from streamproof.harness.certifying.planning import points_of_the_driver
 from streamproof.harness.certifying.profile import profile_of
 from streamproof.harness.certifying.task_order import (
@@ -44,18 +44,18 @@ class Watched:
         for side in sides:
             self.points.append(Passed(Address(actor, 1, point, key, side), 0, 0, CrashState(tuple(entries))))
 
-    def writes(self, path: str, content: str, actor: str = TASK) -> None:
+    def writes(self, path: str, content: str, actor: str = TASK, batch: int = 1) -> None:
         if actor == TASK:
-            self.passes(Point.LINE, f"1/sinks.part:3#{1 + len(self.points)}", TASK)
+            self.passes(Point.LINE, f"{batch}/sinks.part:3#{1 + len(self.points)}", TASK)
         self.files[path] = content
         self._written[path] += 1
-        self.passes(Point.FILE, f"1/write {path}#{self._written[path]}", actor, (Side.AFTER,))
+        self.passes(Point.FILE, f"{batch}/write {path}#{self._written[path]}", actor, (Side.AFTER,))
 
     def attempt(self) -> Attempt:
-        return Attempt("reference-1", 1, self.points, [Stamped(0, done(1))])
+        return Attempt("reference-1", 1, self.points, [Stamped(0, done(1)), Stamped(0, done(2))], home=self.home)
 
     def ran(self) -> AttemptAt:
-        return AttemptAt(self.attempt(), self.home)
+        return AttemptAt(self.attempt(), unchanged_since)
 
 
 def lived(order: Sequence[int], home: Path = FIRST, at: int = 1, *, log: bool = False, draws: bool = False) -> Watched:
@@ -81,7 +81,7 @@ def planned(other: Watched, first: Watched, twin: Watched, *, but: Point | None 
     """`but`: no such point of the first attempt is planned."""
     attempt = other.attempt()
     known = [one for one in points_of_the_driver(profile_of(first.attempt()), True) if one.address.point is not but]
-    ran = AttemptAt(attempt, other.home)
+    ran = AttemptAt(attempt, unchanged_since)
     return points_of_other_order(profile_of(attempt), ran, first.ran(), known, twin.ran(), VaryingNames())
 
 
@@ -109,6 +109,20 @@ def test_none_is_planned_where_it_leaves_nothing_else_be_it_at_another_time() ->
 def test_what_the_order_has_made_of_a_file_counts_to_the_end_of_the_batch() -> None:
     runs = lived(LAST_FIRST, at=3, log=True), lived(IN_TURN, log=True), lived(IN_TURN, TWIN, at=2, log=True)
     assert {one.address.point for one in planned(*runs)} >= {Point.ADD_BATCH, Point.COMMIT_LOG}
+
+
+def test_what_the_order_has_made_of_a_file_counts_in_no_later_batch_that_leaves_it_alone() -> None:
+    runs = lived(LAST_FIRST, at=3, log=True), lived(IN_TURN, log=True), lived(IN_TURN, TWIN, at=2, log=True)
+    for run, order in zip(runs, (LAST_FIRST, IN_TURN, IN_TURN), strict=True):
+        run.files["checkpoint/offsets/2"] = ""
+        run.passes(Point.OFFSET_LOG, "2")
+        for partition in order:
+            run.writes(f"sink/rows-2-{partition}", "rows", batch=2)
+            run.passes(Point.TASK_END, f"2/18/{partition}", TASK)
+        run.passes(Point.ADD_BATCH, "2", sides=(Side.AFTER,))
+        run.passes(Point.COMMIT_LOG, "2")
+    found = [one for one in planned(*runs) if one.address.key.startswith("2/") or one.address.key == "2"]
+    assert {frozenset(one for one in sink if "-2-" in one) for sink in held(found)} == {frozenset({"rows-2-1"})}
 
 
 def test_what_comes_out_by_chance_counts_while_the_tasks_come_and_is_passed_over_from_then_on() -> None:

@@ -25,6 +25,6 @@ def test_what_is_written_to_a_file_that_goes_away_comes_after_what_is_written_to
     stays = after("write sink/a")
     of_others = after("write sink/c-journal", batch=2)
     groups = [*temporary, of_others, stays, after(away)]
-    order = by_worth(groups, "sink/", seed)
+    order = by_worth(groups, seed)
     assert order[:2] == [groups[-1], stays]
     assert order[-1] == of_others

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profiles import FIVE, attempt_of, both_sides, passed
+from profiles import FIVE, HOME, attempt_of, both_sides, passed
 from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
@@ -27,7 +27,7 @@ def sink(**files: str) -> CrashState:
 
 def entry(name: str, content: str) -> StateEntry:
     held, _, back = content.partition(" > ")
-    return StateEntry(f"/run/sink/{name}", held, rolled_back=back)
+    return StateEntry(f"{HOME}/sink/{name}", held, rolled_back=back)
 
 
 def deeds(batch: int, *named: str, by_worker: bool = True, actor: str = TASK) -> list[Passed]:
@@ -92,6 +92,21 @@ def test_what_the_jvm_writes_and_what_lies_elsewhere_is_nothing_that_a_worker_di
     also += [*deeds(1, "create sink/b#1", "write sink/b#1", by_worker=by_worker), *line(1, 5)]
     assert keys(also) == ["1/create sink/b#1"] * by_worker
     assert leaves_calls_whole(profile_of(attempt_of(FIVE, also=also)), planned(also)) is not by_worker
+
+
+def test_what_is_done_to_the_checkpoint_meanwhile_leaves_nothing_in_the_sink_wherever_both_lie() -> None:
+    def at(name: str, checkpoint: str) -> Passed:
+        files = (entry("a", "rows"), StateEntry(f"{HOME}/checkpoint/state", checkpoint))
+        one = passed(Point.FILE, Side.AFTER, f"1/{name}", TASK)
+        return replace(one, by_worker=True, state=CrashState(files))
+
+    also = [at("write sink/a#1", "0"), at("times sink/a#1", "1"), at("times sink/a#2", "2"), *line(1, 4)]
+    assert keys(also) == []
+
+
+def test_what_is_put_into_the_sink_from_elsewhere_is_done_to_it() -> None:
+    also = [*deeds(1, "rename checkpoint/draft > sink/a#1", "create sink/b#1"), *line(1, 4)]
+    assert keys(also) == ["1/rename checkpoint/draft > sink/a#1"]
 
 
 def test_of_a_transaction_that_is_taken_back_there_is_nothing_to_die_in() -> None:

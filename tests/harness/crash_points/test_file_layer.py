@@ -36,7 +36,7 @@ from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.naming import FilePoints, FilePointsOfNodes
+from streamproof.harness.crash_points.files.naming import FilePoints, FilePointsOfNodes, without_randoms
 from streamproof.harness.crash_points.files.operations import WRITTEN, Operation, OperationKind, read_operations
 from streamproof.harness.crash_points.files.serving import FORGOTTEN_SECONDS
 from streamproof.harness.crash_points.files.trees import File, Meeting, Symlink, Tree, remove_folder
@@ -698,6 +698,48 @@ class TestTimes:
         for state, told in ((after, 7), (before, 5)):
             store.restore(state)
             assert (marker.stat().st_atime, marker.stat().st_mtime) == (told, 3)
+
+
+@needs_mounts
+class TestWhatHasBecomeOfFiles:
+    """Since some state, whatever was done to them before."""
+
+    @staticmethod
+    def lived(
+        store: JournaledFolders, controller: Controller, sink: Path, before: Sequence[str], since: Sequence[str]
+    ) -> list[set[tuple[str, str | None]]]:
+        """What is told after each of the lines that are added since to a log."""
+        store.begin(controller.place, 1)
+        sink.mkdir(exist_ok=True)
+        marks = []
+        for number, line in enumerate((*before, *since), start=1 - len(before)):
+            with (sink / "log").open("a") as log:
+                log.write(line)
+            if number == 0:
+                (sink / "part-{}".format("0123456789abcdef" if before[0] == "a" else "f" * 16)).touch()
+            marks += [store.mark()] if number >= 0 else []
+        begin, *states = store.states(marks)
+        found = [
+            {(without_randoms(one.path), one.content) for one in state.files} for state in store.since(begin, states)
+        ]
+        store.clear()
+        return found
+
+    def test_is_the_same_where_the_same_was_added_to_other_beginnings(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store, sink = JournaledFolders(mounted, "token", "node"), mounted.mount / "sink"
+        one, other, turned, longer = (
+            self.lived(store, controller, sink, before, since)
+            for before, since in (
+                (("a", "bc"), ("d", "e")),
+                (("bc", "a"), ("d", "e")),
+                (("a", "bc"), ("e", "d")),
+                (("a", "bc"), ("d", "e", "f")),
+            )
+        )
+        assert one == other == longer[:2]
+        assert all(here != there for here, there in zip(one, turned, strict=True))
 
 
 @needs_mounts

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.crash_points.outside.bursts import Bursts
 from streamproof.harness.crash_points.outside.framing import Conversation, FramedPart, Unreadable
 from streamproof.harness.crash_points.outside.http import Http, kind_of_path
@@ -312,8 +313,8 @@ def answer(number: int, body: bytes = b"answer") -> bytes:
     return struct.pack(">i", len(rest)) + rest
 
 
-def kafka() -> Kafka:
-    return Kafka(STORE, RELAY)
+def kafka(store: Endpoint = STORE) -> Kafka:
+    return Kafka(store, RELAY)
 
 
 @given(cuts, cuts)
@@ -344,14 +345,18 @@ def test_what_was_asked_before_and_never_answered_is_over_with_the_next_answer()
     assert [part.ends for part in conversation.answered(answer(3))] == [3]
 
 
-def test_clients_are_told_the_relays_place_for_the_brokers() -> None:
-    host, port = STORE[0].encode(), struct.pack(">i", STORE[1])
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [(STORE[0], STORE[0]), ("127.0.0.1", "localhost"), ("localhost", "127.0.0.1"), ("localhost", "localhost")],
+)
+def test_clients_are_told_the_relays_place_for_the_brokers(declared: str, says: str) -> None:
+    host, port = says.encode(), struct.pack(">i", STORE[1])
     ours, number = RELAY[0].encode(), struct.pack(">i", RELAY[1])
     for told, instead in (
         (struct.pack(">h", len(host)) + host + port, struct.pack(">h", len(ours)) + ours + number),
         (bytes([len(host) + 1]) + host + port, bytes([len(ours) + 1]) + ours + number),
     ):
-        conversation = kafka()
+        conversation = kafka((declared, STORE[1]))
         list(conversation.asked(frame(3, 7) + frame(1, 8)))
         moved, untouched = conversation.answered(answer(7, b"<" + told + b">") + answer(8, told))
         assert moved.data == answer(7, b"<" + instead + b">")

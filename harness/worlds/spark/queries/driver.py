@@ -42,7 +42,7 @@ from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun, RunKind
 from .jvm_memory import telling_what_is_kept
 from .output_modes import modes_said
-from .plan import PythonSteps, is_shuffled, python_steps
+from .plan import PythonSteps, changes_what_is_counted, is_shuffled, python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import reading
 from .stacks import answer_with_stacks
@@ -292,16 +292,15 @@ def _table_of_none(spark: SparkSession, query: Query, folders: RunFolders) -> di
 
 def has_batch_meaning(query: Query, steps: str) -> bool:
     """Whether a batch job with these steps means the same: not with a watermark or a time-out, and some steps are for
-    streams only. Nor with a filter of what an aggregate gives, in update mode: a row that has passed it is not taken
-    back when it would pass no more."""
-    taken_back = query.mode is OutputMode.UPDATE and _FILTERED_AGGREGATE.search(steps) is not None
+    streams only. Nor, in update mode, with a step that takes rows of an aggregate away, or makes several of one: a row
+    that has passed it is not taken back when it would pass no more."""
+    taken_back = query.mode is OutputMode.UPDATE and changes_what_is_counted(steps)
     return not taken_back and not any(sign in steps for sign in _OF_STREAMS)
 
 
 _RUNS: Final = {RunKind.STREAM: run_query, RunKind.BATCH_JOB: run_as_batch, RunKind.STORES: look_into_stores}
 _OF_STREAMS = ("EventTimeWatermark", "MapGroupsWithState", "TransformWithState", "MapGroupsInPandasWithState")
 """Steps of a plan whose meaning rests on how the input comes."""
-_FILTERED_AGGREGATE: Final = re.compile(r"(?ms)^\W*Filter .*^\W*Aggregate ")
 
 
 def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:

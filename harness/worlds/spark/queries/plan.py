@@ -1,4 +1,4 @@
-"""What can be read in the plan by which Spark has run a batch."""
+"""What can be read in the plan by which Spark has run a batch, or means to run a query."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ _EXCHANGE = "exchange"
 """What stands below it is in an earlier stage."""
 _MADE_BEFORE = "reused"
 _TITLE = "=="
+_AGGREGATE = "aggregate"
+_ROW_BY_ROW = frozenset(
+    (
+        "project",
+        "subqueryalias",
+        "view",
+        "sort",
+        "repartition",
+        "repartitionbyexpression",
+        "rebalancepartitions",
+        "resolvedhint",
+        "collectmetrics",
+    )
+)
+"""Steps that give one row for each that they take."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +79,34 @@ def is_shuffled(plan: str) -> bool:
     return any(step.startswith(_EXCHANGE) for _, step in _steps(plan))
 
 
+def changes_what_is_counted(plan: str) -> bool:
+    """Whether a step above an aggregate may give more or fewer rows than that: a filter, a step in Python, a join, rows
+    that are made of one. `plan` is a logical one."""
+    above: list[tuple[int, str]] = []
+    for depth, step in _steps(plan):
+        while above and depth <= above[-1][0]:
+            above.pop()
+        name = _name(step)
+        if name == _AGGREGATE and any(other not in _ROW_BY_ROW for _, other in above):
+            return True
+        above.append((depth, name))
+    return False
+
+
 def _steps(plan: str) -> Iterator[tuple[int, str]]:
     """Each with how deep it stands below the others, which is how much it is moved in."""
     for line in plan.lower().splitlines():
         step = line.lstrip(" +-:")
         if step and not step.startswith(_TITLE):
-            yield len(line) - len(step), step.lstrip("!*()0123456789 ")
+            yield len(line) - len(step), step.lstrip("~!*()0123456789 ")
+
+
+def _name(step: str) -> str:
+    return re.split(r"\W", step, maxsplit=1)[0]
 
 
 def _runs_python(step: str, own_source: bool) -> bool:
-    name = re.split(r"\W", step, maxsplit=1)[0]
+    name = _name(step)
     if name in _SCANS:
         return own_source and ("(python)" in step or ".v2.python." in step)
     return any(sign in name for sign in _PYTHON) or any(writer in step for writer in _WRITERS)

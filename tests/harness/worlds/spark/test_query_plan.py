@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.worlds.spark.queries.plan import PythonSteps, is_shuffled, python_steps
+from streamproof.harness.worlds.spark.queries.plan import (
+    PythonSteps,
+    changes_what_is_counted,
+    is_shuffled,
+    python_steps,
+)
 
 OURS = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] (Python)"
 IN_JAVA = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] EventSource"
@@ -82,3 +87,44 @@ def test_where_no_python_reads_it_may_be_at_work_only_later(plan: str, at_first:
     """As of a source in Java, whose tasks end first, and have no Python worker that could die."""
     told = f"== Physical Plan ==\n{plan.replace(OURS, IN_JAVA)}\n"
     assert python_steps(told, own_source=True).at_first is at_first
+
+
+COUNTS = "~Aggregate [w#1L], [w#1L, avg(id#0L) AS m#6]\n+- ~Filter (id#0L > 2)\n   +- ~Rows"
+
+
+def above(step: str, counts: str = COUNTS) -> str:
+    first, *rest = counts.splitlines()
+    return "\n".join([step, f"+- {first}", *(f"   {line}" for line in rest)])
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes"),
+    [
+        (COUNTS, False),
+        (above("~Project [w#1L, (m#6 + 1.0) AS n#7]"), False),
+        (above("~Repartition 2, true", above("~SubqueryAlias t")), False),
+        (above("~Filter <lambda>(m#6)#15"), True),
+        (above("~MapInPandas some(w#1L, m#6)#9, [w#10L, m#11], false"), True),
+        (above("MapInArrow some(w#1L, m#6)#9, [w#10L, m#11], false"), True),
+        (above("~Project [w#1L, x#17]", above("~Generate explode(array(m#6, m#6)), false, [x#17]")), True),
+        (f"{above('~Join Inner, (w#1L = w#8L)').replace('+- ~Agg', ':- ~Agg')}\n+- Range (0, 3, step=1)", True),
+        (f"~Join RightOuter, (w#8L = w#1L)\n:- Range (0, 3)\n{above('', COUNTS).strip()}", True),
+        ("~Aggregate [w#1L], [w#1L]\n+- ~Join Inner, (w#1L = w#8L)\n   :- ~Rows\n   +- Range (0, 3, step=1)", False),
+        (above("~Union false, false"), True),
+    ],
+    ids=[
+        "nothing above",
+        "another column",
+        "rows elsewhere",
+        "a filter in Python",
+        "pandas",
+        "arrow",
+        "explode",
+        "a join",
+        "a join from its right",
+        "a join below",
+        "a union",
+    ],
+)
+def test_a_plan_says_whether_rows_of_an_aggregate_become_more_or_fewer(plan: str, changes: bool) -> None:
+    assert changes_what_is_counted(plan) is changes

@@ -184,6 +184,11 @@ OF_SOME = "Aggregate [w#1L], [w#1L, count(1) AS count#2L]\n+- Filter (id#0L > 2)
     [
         (FILTERED, "update", False),
         (FILTERED, "complete", True),
+        (
+            FILTERED.replace("Filter (m#6 > 4.0)", "~MapInPandas some(w#1L, m#6)#9, [w#10L, m#11], false"),
+            "update",
+            False,
+        ),
         (OF_SOME, "update", True),
         (f"{OF_SOME}\n+- EventTimeWatermark timestamp#3", "append", False),
     ],
