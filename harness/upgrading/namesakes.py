@@ -22,6 +22,9 @@ def require_no_namesakes(path_before: Sequence[str]) -> None:
         return
     everywhere = list(dict.fromkeys(Path(entry).resolve() for entry in sys.path))
     for name, importing in sorted(_imported_by(modules_of_the_user()).items()):
+        if name in sys.stdlib_module_names and _is_loaded_from_elsewhere(name, own):
+            # Python had it before anybody looked into these folders, and nobody gets another.
+            continue
         for place in own:
             content = _content(place, name)
             others = everywhere if content else []
@@ -32,6 +35,14 @@ def require_no_namesakes(path_before: Sequence[str]) -> None:
                     "versions are imported in one process, where one of them would run with the other's; make the "
                     f"folder of each a package, with an __init__.py, and import it from there: from .{name} import ..."
                 )
+
+
+def _is_loaded_from_elsewhere(name: str, places: Sequence[Path]) -> bool:
+    module = sys.modules.get(name)
+    if module is None:
+        return False
+    file = getattr(module, "__file__", None)
+    return file is None or not any(Path(file).resolve().is_relative_to(place) for place in places)
 
 
 def _imported_by(modules: Sequence[ModuleType]) -> dict[str, str]:

@@ -30,6 +30,7 @@ def counts(rows):
 QUERY = Query(counts, "counts", mode="update", key=("word",))
 """
 STEPS = "def counts(rows):\n    return rows\n"
+BESIDE_PYTHONS = LATER.replace("namesake_steps", "types")
 WITHIN = AT_ITS_IMPORT.replace("from namesake_steps", "from .namesake_steps")
 
 
@@ -48,7 +49,8 @@ def write(folder: Path, queries: str, steps: str) -> None:
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "queries.py").write_text(queries)
-    (folder / "namesake_steps.py").write_text(steps)
+    for name in ("namesake_steps.py", "types.py"):
+        (folder / name).write_text(steps)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,9 @@ def write(folder: Path, queries: str, steps: str) -> None:
         (LATER, STEPS + "# otherwise\n", True),
         (AT_ITS_IMPORT, STEPS, False),
         (WITHIN, STEPS + "# otherwise\n", False),
+        (BESIDE_PYTHONS, STEPS + "# otherwise\n", False),
     ],
-    ids=["at its import", "within a function", "the same", "as a part of a package"],
+    ids=["at its import", "within a function", "the same", "as a part of a package", "called as one of Python's"],
 )
 def test_a_module_that_each_version_has_otherwise_under_one_name_is_refused(
     queries: str, steps: str, refused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
