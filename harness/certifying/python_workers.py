@@ -18,10 +18,12 @@ _FOR_DRIVERS = b"\0pyspark.sql."
 """How the module begins that a worker runs which has no task, in the command line of its daemon and its own."""
 
 
-def end_python_workers(session: int) -> None:
-    """End what the daemons below this process have forked, whichever of its other children come and go meanwhile. Spark
-    looks whether a worker lives before it is used again. Raises DeadlinePassed where one does not go."""
-    workers = list(_workers_of(session))
+def end_python_workers(session: int, daemons: bool = False) -> None:
+    """End what the daemons below this process have forked, whichever of its other children come and go meanwhile, and
+    the daemons, too, where nobody uses them again. Raises DeadlinePassed where one does not go."""
+    above = list(_daemons_of(session))
+    # A daemon that has gone first leaves no children to be found.
+    workers = [worker for daemon in above for worker in _children_of(daemon)] + (above if daemons else [])
     for worker in workers:
         with suppress(psutil.NoSuchProcess):
             worker.kill()
@@ -56,7 +58,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _workers_of(session: int) -> Iterator[psutil.Process]:
+def _daemons_of(session: int) -> Iterator[psutil.Process]:
     found: list[psutil.Process] = []
     with suppress(psutil.NoSuchProcess):
         found = psutil.Process(session).children(recursive=True)
@@ -64,4 +66,10 @@ def _workers_of(session: int) -> Iterator[psutil.Process]:
         # Those of data sources last for a moment, and others are about to go.
         with suppress(psutil.NoSuchProcess):
             if DAEMON_MODULE in one.cmdline():
-                yield from one.children()
+                yield one
+
+
+def _children_of(daemon: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return daemon.children()
+    return []

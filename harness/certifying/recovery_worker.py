@@ -415,7 +415,8 @@ class RecoveryWorker:
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_attempt())
-            end_python_workers(self._session.process.pid)
+            # Where Spark would use dead workers again, each attempt has a daemon of its own.
+            end_python_workers(self._session.process.pid, daemons=not self._spark.drops_dead_workers)
         if attempt.refused is not None:
             attempt.refused.times = self._refused() - before
         self._settle(attempt, watched)

@@ -212,11 +212,14 @@ def _expected(pair: _Pair, sides: Sequence[UpgradeSide]) -> str:
 def _loaded(old: str, new: str | None, shape: QueryShape) -> _Pair:
     """Both versions, by their names, or a pair of the library. Raises a UserMistake."""
     from ...certifying.subjects import QueryShape, load_subject
+    from ...upgrading.namesakes import require_no_namesakes
     from ...upgrading.request import UpgradeSide
 
     registry = registered()
     if new is not None:
+        path = list(sys.path)
         before, after = (load_subject(name, registry, shape) for name in (old, new))
+        require_no_namesakes(path)
         return _Pair(UpgradeSide(before.query, old), UpgradeSide(after.query, new), before.workload or after.workload)
     if old not in registry.upgrades:
         raise UnknownName(

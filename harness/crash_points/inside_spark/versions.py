@@ -79,6 +79,9 @@ class SparkVersion:
     """Whether the harness's source is the one in Java, which says nothing itself: its points are among the hooks."""
     lacks: tuple[str, ...] = ()
     """What a query cannot do on it, that it can on the newest."""
+    drops_dead_workers: bool = True
+    """Whether Spark looks whether a Python worker lives before it is used again (SPARK-47565, in 4.0). Else the next
+    task that is given to one that has died while it was idle fails."""
     named: tuple[NamedModule, ...] = _BESIDE_TASKS
     """Modules in which Spark runs the user's Python code beside its tasks."""
 
@@ -298,6 +301,7 @@ _3_3: Final = SparkVersion(
         "transformWithState",
         "transformWithStateInPandas",
     ),
+    drops_dead_workers=False,
     named=(),
 )
 _3_4: Final = SparkVersion(
@@ -307,6 +311,7 @@ _3_4: Final = SparkVersion(
     (*_hooks(_SCALA_2_12), *_SOURCE_IN_JAVA),
     source_in_java=True,
     lacks=("data sources and sinks in Python (DataSource)", "transformWithState", "transformWithStateInPandas"),
+    drops_dead_workers=False,
     named=(),
 )
 _3_5: Final = replace(_3_4, number="3.5", tried="3.5.9")

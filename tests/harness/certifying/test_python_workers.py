@@ -51,6 +51,15 @@ def test_workers_are_ended_also_beside_a_process_that_has_just_gone(session: sub
     assert not has_ended(other)
 
 
+def test_their_daemons_are_ended_too_where_nobody_uses_them_again(session: subprocess.Popen[str]) -> None:
+    assert session.stdout is not None
+    worker, daemon, other = map(int, session.stdout.readline().split())
+    end_python_workers(session.pid, daemons=True)
+    assert has_ended(worker)
+    assert has_ended(daemon)
+    assert not has_ended(other)
+
+
 def test_of_a_session_that_is_gone_nothing_is_left(session: subprocess.Popen[str]) -> None:
     assert session.stdout is not None
     session.stdout.readline()

@@ -317,6 +317,9 @@ class TestVersions:
     def test_ask_no_release_of_a_line_for_what_came_with_a_later_one(self) -> None:
         assert "isFailed" not in script(supported("3.5.0"), ANYWHERE, "secret", "driver", 1), "which came with 3.5.1"
 
+    def test_from_4_0_on_look_whether_a_worker_lives_before_they_use_it_again(self) -> None:
+        assert [line for line, version in SUPPORTED.items() if not version.drops_dead_workers] == ["3.3", "3.4", "3.5"]
+
     def test_are_tried_with_a_release_of_theirs(self) -> None:
         for line, version in SUPPORTED.items():
             assert supported(version.tried) is version

@@ -459,9 +459,7 @@ def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
     spark = _session(head)
     plan = _read_plan(head, file)
     if plan.warm_up is not None:
-        # Python workers are kept for those who have the same environment: nobody else has this one.
-        environment: dict[str, str] = spark.sparkContext.environment
-        environment["STREAMPROOF_WARM_UP"] = plan.node
+        _take_own_workers(spark, "STREAMPROOF_WARM_UP", plan.node)
         try:
             _warm_up(spark, plan.query, plan.warm_up)
         except Exception as error:
@@ -491,6 +489,8 @@ def _heir_of(spark: SparkSession, path: str, more: Mapping[str, str] | None = No
     return subprocess.run(heir, env={**os.environ, **gateway_of(spark), **(more or {})}, check=False).returncode
 
 
+_ATTEMPT: Final = "STREAMPROOF_ATTEMPT"
+"""In the environment of the Python workers of an attempt: whose they are."""
 _NUMBER: Final = "STREAMPROOF_RUN_NUMBER"
 """In the environment of a process that runs one of several runs: its number."""
 
@@ -517,6 +517,13 @@ def _register_source(spark: SparkSession) -> None:
         from .python_source import EventSource
 
         spark.dataSource.register(EventSource)
+
+
+def _take_own_workers(spark: SparkSession, name: str, value: str) -> None:
+    """Spark keeps Python workers, which remember as processes do, for those who have the same environment: from now on
+    they are those of nobody who has not the same value there."""
+    environment: dict[str, str] = spark.sparkContext.environment
+    environment[name] = value
 
 
 def _start_python_workers(spark: SparkSession) -> None:
@@ -563,9 +570,10 @@ def _run_planned(head: PlanHead, file: BinaryIO, spark: SparkSession, link: Driv
     _register_source(spark)
     if plan.stands_by:
         _start_python_workers(spark)
+    if plan.attaches and not supported(spark.version).drops_dead_workers:
+        _take_own_workers(spark, _ATTEMPT, plan.node)
     if len(plan.runs) > 1:
-        # Python workers are kept for those who have the same environment, and remember as processes do.
-        spark.sparkContext.environment[_NUMBER] = str(number)
+        _take_own_workers(spark, _NUMBER, str(number))
     run = plan.runs[number]
     _RUNS[run.kind](spark, plan, run, link)
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ import pytest
 from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.contracts.query_parts import as_it_comes
 from streamproof.harness.worlds.spark.queries import driver
-from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
+from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun, RunKind, write_query_plan
 
 JVM = {"PYSPARK_GATEWAY_PORT": "4711"}
 
@@ -105,3 +106,25 @@ def test_a_driver_of_one_run_runs_it_itself(session: Session, monkeypatch: pytes
     monkeypatch.setattr(driver, "_run", lambda head, file: len(head.actors))
     assert driver.main(str(plan_of(tmp_path, "driver"))) == 1
     assert session.stopped == 0
+
+
+@pytest.mark.parametrize(("version", "own"), [("3.5.9", True), ("4.3.0", False)])
+@pytest.mark.parametrize("attaches", [True, False])
+def test_an_attempt_in_a_warm_session_uses_no_worker_again_that_was_ended_before_it(
+    version: str, own: bool, attaches: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environments: list[dict[str, str]] = []
+
+    def live(spark: Any, plan: QueryPlan, run: QueryRun, link: Any) -> None:
+        environments.append(dict(spark.sparkContext.environment))
+
+    monkeypatch.setattr(driver, "_register_source", lambda spark: None)
+    monkeypatch.setitem(driver._RUNS, RunKind.STREAM, live)
+    run, query = run_of(tmp_path, "driver"), Query(as_it_comes, "q")
+    for name in ("life-1", "life-2"):
+        plan = QueryPlan("token", ("127.0.0.1", 1), name, 1, query, (), (run,), attaches=attaches)
+        spark: Any = SimpleNamespace(version=version, sparkContext=SimpleNamespace(environment={}))
+        with write_query_plan(tmp_path / "plan.pickle", plan).open("rb") as file:
+            driver._run_planned(pickle.load(file), file, spark, SimpleNamespace(), 0)  # type: ignore[arg-type]
+    # Spark keeps Python workers for those who have the same environment.
+    assert (environments[0] != environments[1]) is (own and attaches)
