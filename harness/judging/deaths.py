@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import inf
 
 from ..core.addresses import DRIVER, Address
@@ -13,15 +14,22 @@ from ..recording.history import FaultHealed, FaultStruck, History, Placed
 def crashes_of(history: History) -> int:
     """How many faults that end a process struck one after the other.
 
-    A recovery from what was durable stands for a crash at each of several points, between which nothing happened that
-    outlives one: the record has them all, and only one can have been. So can an incarnation of a driver die only once.
-    One that was stopped until its successor was there counts as dead too, though it went on beside that.
+    A fault that ends several nodes at once is one crash. A recovery from what was durable stands for a crash at each
+    of several points, between which nothing happened that outlives one: the record has them all, and only one can have
+    been. So can an incarnation of a driver die only once. One that was stopped until its successor was there counts as
+    dead too, though it went on beside that.
     """
     struck = list(history.struck())
     # What lasts and heals, as a slow disk or a pause, ends nobody; nor does it by itself have anybody replaced.
     ended = [one for one in struck if one.bite.bit and not one.bite.lasting]
     replaced = [one for one in struck if one.bite.bit and one.bite.lasting and _replaced(one, ended, history)]
-    return len({_which(place, one) for place, one in enumerate((*ended, *replaced))})
+    # The record has an entry for each node that a fault hit.
+    each = sorted((*ended, *replaced), key=_strike)
+    return len({_which(strike, list(hit)) for strike, hit in groupby(each, key=_strike)})
+
+
+def _strike(struck: FaultStruck) -> tuple[int, int]:
+    return struck.number, struck.stamp.at
 
 
 def _replaced(struck: FaultStruck, ended: Sequence[FaultStruck], history: History) -> bool:
@@ -40,10 +48,11 @@ def _replaced(struck: FaultStruck, ended: Sequence[FaultStruck], history: Histor
     return not any(DRIVER in one.bite.actors and began <= one.stamp.at <= successor for one in ended)
 
 
-def _which(place: int, struck: FaultStruck) -> tuple[str, int]:
-    if struck.address is not None and DRIVER in struck.bite.actors:
-        try:
-            return DRIVER, Address.parse(struck.address).incarnation
-        except InvalidScenario:
-            pass
-    return "", place
+def _which(strike: tuple[int, int], hit: Sequence[FaultStruck]) -> tuple[str, int, int]:
+    for one in hit:
+        if one.address is not None and DRIVER in one.bite.actors:
+            try:
+                return DRIVER, Address.parse(one.address).incarnation, 0
+            except InvalidScenario:
+                continue
+    return "", *strike

@@ -431,6 +431,24 @@ def test_a_crash_that_did_not_bite_may_take_nothing() -> None:
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=[*HIT, alive])) == 1
 
 
+def on_worker(name: str, at: int, number: int = 0) -> FaultStruck:
+    return FaultStruck(Stamp(at), number, "crash workers", None, Bite(name, name, (name,), True, True))
+
+
+def test_a_fault_that_ends_several_nodes_at_once_is_one_crash() -> None:
+    together = [on_worker(f"worker-{place}", 5) for place in range(3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=together)) == 1
+    assert [status_of(rows(n), LINES[:50], faults=together) for n in (50, 20)] == ["HOLDS", "VIOLATED"]
+    with_its_driver = [on_worker("worker-0", 5), hit(5)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=with_its_driver)) == 1
+
+
+def test_faults_that_end_several_nodes_one_after_the_other_are_several_crashes() -> None:
+    each = [on_worker(f"worker-{place}", 5 + place, place) for place in range(3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=each)) == 3
+    assert status_of(rows(20), LINES[:50], faults=each) == "HOLDS"
+
+
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
     """Each may take 40 rows of 100, and three of them all: only what one may take is within a bound that says much."""
     thrice = (hit(5), hit(6, number=1, incarnation=2), hit(7, number=2, incarnation=3))
