@@ -233,6 +233,41 @@ def test_numbers_of_sparks_own_kinds_are_numbers() -> None:
     assert status_of(counted(0.2), found, wanted, WORDS) == "VIOLATED"
 
 
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "apart"),
+    [
+        (BIG + 1, BIG, 1),
+        (BIG + 3, 1, BIG + 2),
+        (10**12 + 1, 0, 10**12 + 1),
+        ({"$decimal": "12345678901234567890.02"}, {"$decimal": "12345678901234567890.01"}, 0.01),
+        ({"$decimal": "9007199254740993"}, float(BIG), 1),
+        (2.5e300, 2.5e300, 0),
+    ],
+)
+def test_numbers_that_no_float_tells_apart_are_so_far_apart_as_they_are(right: Any, given: Any, apart: float) -> None:
+    rest = {"word": "b", "count": {"$decimal": "1e25"}}
+    wanted, found = [{"word": "a", "count": right}, rest], [{"word": "a", "count": given}, rest]
+    assert status_of(counted(apart), found, wanted, WORDS) == "HOLDS"
+    if apart:
+        less = apart - 1 if isinstance(apart, int) else apart / 2
+        assert status_of(counted(less), found, wanted, WORDS) == "VIOLATED"
+
+
+def test_the_last_digits_of_a_sum_of_floats_are_no_error_beyond_what_is_claimed() -> None:
+    wanted, found = [{"word": "a", "count": 1.1}], [{"word": "a", "count": 1.0}]
+    assert 1.1 - 1.0 > 0.1
+    assert status_of(counted(0.1), found, wanted, WORDS) == "HOLDS"
+
+
+@pytest.mark.parametrize("given", [1.7e308, 10**400])
+def test_a_number_beyond_all_floats_is_within_no_bound(given: Any) -> None:
+    wanted, found = [{"word": "a", "count": -1.7e308}], [{"word": "a", "count": given}]
+    assert status_of(counted(5), found, wanted, WORDS) == "VIOLATED"
+
+
 @pytest.mark.parametrize(
     ("claim", "shape", "wanted", "why"),
     [
