@@ -234,26 +234,32 @@ def _waits_for(
     """How long an actor was waited for that a fault ended, up to when it was lost again, by the signs that came until
     then."""
     if not coming:
-        drained = (entry.stamp.at for entry in case.history.timeline if isinstance(entry, Drained))
-        until = max(drained, default=ended) if gone is None else gone
-        began = _began(case.history, [actor], ended, until)
-        if gone is None:
-            yield _Wait(until - (ended if began is None else began), actor, struck, _NO_SIGN, sure=False)
-        elif began is not None:
-            # Else it was lost again before anybody waited for it.
-            yield _Wait(_undisturbed(case, struck, actor, began, until), actor, struck, _LOST_AGAIN)
+        yield from _in_vain(case, struck, actor, ended, gone)
         return
     first = coming[0]
     began = _began(case.history, [actor], ended, first.at)
-    began = ended if began is None else began
-    yield _Wait(_undisturbed(case, struck, actor, began, first.at), actor, struck)
+    since = ended if began is None else began
+    yield _Wait(_undisturbed(case, struck, actor, since, first.at), actor, struck)
     if not first.asks:
         return
     work = next((sign.at for sign in coming if not sign.asks), None)
     until = gone if work is None else work
-    if until is not None and until - began > limit:
+    if until is not None and until - since > limit:
         micros = _left_alone_anew(case, actor, ended, until)
         yield _Wait(micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN)
+
+
+def _in_vain(case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None) -> Iterator[_Wait]:
+    """How long an actor was waited for that gave no sign any more, or none before it was lost again."""
+    if gone is None:
+        end = next((entry.stamp.at for entry in case.history.timeline if isinstance(entry, Drained)), ended)
+        began = _began(case.history, [actor], ended, end)
+        yield _Wait(end - (ended if began is None else began), actor, struck, _NO_SIGN, sure=False)
+        return
+    began = _began(case.history, [actor], ended, gone)
+    # Who was lost again before it was started again was waited for by nobody.
+    if began is not None:
+        yield _Wait(_undisturbed(case, struck, actor, began, gone), actor, struck, _LOST_AGAIN)
 
 
 def _ends(struck: FaultStruck, actor: str) -> bool:
