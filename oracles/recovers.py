@@ -18,7 +18,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
-from ..harness.judging.waiting_inputs import ChannelPassages
+from ..harness.judging.waiting_inputs import ChannelPassages, Waited
 from ..harness.recording.history import Aborted, Drained, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
     Changed,
@@ -45,7 +45,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     *bound-exceeded*: after a fault had ended, the first sign of work came later than that; where it had ended a slice,
     the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
-    left what there was for it alone for longer than that, beyond the longest that it had before the first fault; nor
+    left what there was for it alone for longer than that, beyond what it took nearly all before the first fault; nor
     must one that was started again, and had asked for its input. A wait ends where the one that is waited for is lost
     once more: that fault has its own; and while another fault that hit it is in force, nobody waits. Of a query with a
     sink of its own, whose record has nothing of its work before the end, the bound is the time without any sign of work
@@ -57,20 +57,30 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
     found, unclear = _end(case, guarantee, struck)
+    allowed = ""
     if not found and unclear is None and isinstance(guarantee.within, Duration):
         if case.timeless:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
             limit = guarantee.within.micros
             waits = (*_waits(case, struck, limit), *_left_alone(case, struck)) if _shows_work(case) else ()
-            late = [one for one in waits if one.micros > limit]
+            late = [one for one in waits if one.micros - one.usual > limit]
             found, unclear = _too_late([one for one in late if one.sure]), _unsure(late)
+            allowed = _allowed([one for one in waits if one.micros > limit >= one.micros - one.usual])
     said = "fault" if len(struck) == 1 else "faults"
-    return decide(case, guarantee, found, f"back after {len(struck):,} {said}", unclear=unclear)
+    return decide(case, guarantee, found, f"back after {len(struck):,} {said}{allowed}", unclear=unclear)
 
 
 def _too_late(late: list[_Wait]) -> tuple[Tally, ...]:
     return (tally(Anomaly.BOUND_EXCEEDED, len(late), (one.evidence for one in late)),) if late else ()
+
+
+def _allowed(longer: list[_Wait]) -> str:
+    """What was within the bound only by what is usual."""
+    if not longer:
+        return ""
+    most = max(longer, key=lambda one: one.micros)
+    return f"; allowed of {most.where}: {most.said}"
 
 
 def _unsure(late: list[_Wait]) -> Reason | None:
@@ -158,6 +168,13 @@ _ANYBODY = ""
 """Whose signs of work count where a fault ended nobody."""
 
 
+_WORTH_SAYING: Final = 10_000
+
+
+def _seconds(micros: int) -> str:
+    return f"{micros / 1e6:.2f} s"
+
+
 @dataclass(frozen=True)
 class _Wait:
     """How long it took after a fault until somebody was back."""
@@ -168,10 +185,14 @@ class _Wait:
     what: str = "the first sign of work came {} later"
     sure: bool = True
     """Whether it took so long; else it took no longer."""
+    usual: int = 0
+    """What it takes without a fault, which it may take beside the bound."""
 
     @property
     def said(self) -> str:
-        return self.what.format(f"{self.micros / 1e6:.2f} s")
+        said = self.what.format(_seconds(self.micros))
+        usual = f", and {_seconds(self.usual)} is what it took before the first fault"
+        return said + usual if self.usual >= _WORTH_SAYING else said
 
     @property
     def evidence(self) -> Evidence:
@@ -191,9 +212,9 @@ def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
             ups = topology.upstream(slice_id)
             # Of a link both ends are hit, and nothing but what passes between them.
             senders = [up for up in ups if up in hit] if is_link(one.bite.target) else ups
-            micros = case.analysis(ChannelPassages).waited(slice_id, senders, at)
-            if micros is not None:
-                yield _Wait(micros, slice_id, one, _TAKEN)
+            waited = case.analysis(ChannelPassages).waited(slice_id, senders, at)
+            if waited is not None:
+                yield _Wait(waited.micros, slice_id, one, _TAKEN, usual=waited.usual)
 
 
 def _healed(history: History) -> dict[tuple[int, str], int]:
@@ -245,8 +266,9 @@ def _waits_for(
     work = next((sign.at for sign in coming if not sign.asks), None)
     until = gone if work is None else work
     if until is not None and until - since > limit:
-        micros = _left_alone_anew(case, actor, ended, until)
-        yield _Wait(micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN)
+        waited = _left_alone_anew(case, actor, ended, until)
+        if waited is not None:
+            yield _Wait(waited.micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN, usual=waited.usual)
 
 
 def _in_vain(case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None) -> Iterator[_Wait]:
@@ -281,11 +303,11 @@ def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until:
     return max(longest, until - since)
 
 
-def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> int:
+def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Waited | None:
     """How long somebody who had asked for its input, after it was started again, left alone what was there for it."""
     placed = (entry for entry in case.history.timeline if isinstance(entry, Placed))
     before = {one.incarnation for one in placed if one.actor == actor and one.stamp.at < ended}
-    return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until) or 0
+    return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until)
 
 
 _TAKEN: Final = "what was there for it was taken {} later"

@@ -1,15 +1,17 @@
-"""How long a slice left its input alone once a fault had ended that ended nobody: a pause, a link that was cut.
+"""How long a slice left its input alone once a fault had ended, as a pause or a cut link, or once it was started again.
 
 Others work meanwhile, and that says nothing of it. Nor does it say anything that a slice does nothing for which there
 is nothing to do. So it is asked of each channel when what the slice had not taken by then was there for it, and when it
-was taken. Made is not sent: a sender may hold back what it has made until it is safe. So what the channel had taken at
-most before the fault struck is how long it may take at any time.
+was taken. Made is not sent: a sender may hold back what it has made until it is safe. So how long nearly all had taken
+on the channel before the first fault struck is how long it may take at any time. The few that took longest are left
+out: what was there while the subject was still starting says nothing of later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from ..core.slice_names import channel_name
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
 
+_USUAL: Final = 0.95
+"""The share of what a channel had passed without a fault that took no longer than is usual."""
 _DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)
 
 
@@ -32,6 +36,19 @@ class _Passage:
 
     made: int
     taken: int
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How long what was there was left alone, in microseconds."""
+
+    micros: int
+    usual: int
+    """How long nearly all had taken on that channel before the first fault struck."""
+
+    @property
+    def beyond(self) -> int:
+        return self.micros - self.usual
 
 
 class ChannelPassages:
@@ -44,10 +61,10 @@ class ChannelPassages:
         self._calm = min((e.stamp.at for e in timeline if isinstance(e, FaultStruck)), default=0)
         self._known: dict[tuple[str, str], list[_Passage]] = {}
 
-    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> int | None:
-        """For how long, in microseconds, a slice left what there was for it of these senders once a fault had ended,
-        beyond what it had left any before the first fault struck; None where nothing is known to have been there for
-        it. What is disturbed or mended meanwhile, it may have had to wait for."""
+    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> Waited | None:
+        """For how long a slice left what there was for it of these senders once a fault had ended, where that is
+        furthest beyond what is usual; None where nothing is known to have been there for it. What is disturbed or
+        mended meanwhile, it may have had to wait for."""
         run = self._run
         if run is None or slice_id in run.doubtful or run.topology.has_feedback:
             return None
@@ -66,14 +83,13 @@ class ChannelPassages:
             there = max(one.made for one in due.values() if one is not None) if together else first.made
             usual = self._usual(up, slice_id)
             if usual is not None:
-                waits.append(first.taken - max(ended, there, self._disturbed_by(first.taken)) - usual)
-        return max(waits, default=None)
+                waits.append(Waited(first.taken - max(ended, there, self._disturbed_by(first.taken)), usual))
+        return _furthest_beyond(waits)
 
-    def waited_anew(self, slice_id: str, before: Collection[int], ended: int, until: int) -> int | None:
-        """For how long, in microseconds, those incarnations of a slice that came after it was lost, which are not among
-        these, had left alone all that was there for them at a time, beyond what it had left any before the first fault
-        struck; None where nothing is known to have been there. What is disturbed or mended meanwhile, they may have had
-        to wait for."""
+    def waited_anew(self, slice_id: str, before: Collection[int], ended: int, until: int) -> Waited | None:
+        """For how long those incarnations of a slice that came after it was lost, which are not among these, had left
+        alone all that was there for them at a time, where that is furthest beyond what is usual; None where nothing is
+        known to have been there. What is disturbed or mended meanwhile, they may have had to wait for."""
         run = self._run
         if run is None or slice_id in run.doubtful or run.topology.has_feedback:
             return None
@@ -87,16 +103,15 @@ class ChannelPassages:
             there = dict.fromkeys(ups, max(known))
         usual = {up: self._usual(up, slice_id) for up in ups}
         disturbed = self._disturbed_by(until)
-        waits = (
-            until - max(ended, at, disturbed) - calm
+        return _furthest_beyond(
+            Waited(until - max(ended, at, disturbed), calm)
             for up, at in there.items()
             if at is not None and (calm := usual[up]) is not None
         )
-        return max(waits, default=None)
 
     def _usual(self, up: str, to: str) -> int | None:
-        calm = (one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
-        return max(calm, default=None)
+        calm = sorted(one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
+        return calm[ceil(_USUAL * len(calm)) - 1] if calm else None
 
     def _disturbed_by(self, at: int) -> int:
         """When something was disturbed or mended last before a time."""
@@ -123,6 +138,10 @@ class ChannelPassages:
             made, taken = _made(run, up, to), _taken(run, up, to)
             self._known[up, to] = [_Passage(made[d], at) for d, at in taken.items() if d in made]
         return self._known[up, to]
+
+
+def _furthest_beyond(waits: Iterable[Waited]) -> Waited | None:
+    return max(waits, key=lambda one: one.beyond, default=None)
 
 
 def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:

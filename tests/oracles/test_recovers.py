@@ -481,7 +481,54 @@ def test_who_always_waits_so_long_for_its_input_was_not_held_up() -> None:
     slow.deliver("op1", 1, 2, 3)
     slow.keep("op0", 1)
     slow.keep("op1", 1)
-    assert slow.verdict(BOUND, virtual_time=False).status == "HOLDS"
+    found = slow.verdict(BOUND, virtual_time=False)
+    assert (found.status, found.summary) == (
+        "HOLDS",
+        "back after 1 fault; allowed of op1-0: what was there for it was taken 6.00 s later, and 6.00 s is what it "
+        "took before the first fault",
+    )
+
+
+def paused_after(first: int, rest: int, late: int) -> Made:
+    """The first event waits so long, and forty more so long each, before the slice is paused; what comes then, so
+    long, while the slice before it goes on."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    for number in range(1, 42):
+        made.offer("a", number)
+        made.take("op0", 1, "a", 1, number, number)
+        made.at += first if number == 1 else rest
+        made.take("op1", 1, "op0", 1, number, number)
+        made.deliver("op1", 1, number)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    made.offer("a", 42)
+    made.take("op0", 1, "a", 1, 42, 42)
+    made.at += 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(made.at), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    healed = made.at
+    made.at += SECOND
+    made.offer("a", 43)
+    made.take("op0", 1, "a", 1, 43, 43)
+    made.at = healed + late
+    made.take("op1", 1, "op0", 1, 42, 43)
+    made.deliver("op1", 1, 42, 43)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_one_that_waited_for_the_start_does_not_make_a_long_wait_usual() -> None:
+    assert paused_after(18 * SECOND, SECOND // 10, 20 * SECOND).verdict(BOUND, virtual_time=False).status == "VIOLATED"
+    assert paused_after(18 * SECOND, SECOND // 10, 4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def test_what_nearly_all_wait_for_is_allowed_beside_the_bound() -> None:
+    assert paused_after(SECOND, 6 * SECOND, 10 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+    found = paused_after(SECOND, 6 * SECOND, 12 * SECOND).verdict(BOUND, virtual_time=False)
+    assert found.anomalies[0].sample[0].what == (
+        "what was there for it was taken 12.00 s later, and 6.00 s is what it took before the first fault"
+    )
 
 
 def test_what_another_fault_holds_up_is_not_held_against_the_first() -> None:
