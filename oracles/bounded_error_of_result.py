@@ -9,7 +9,8 @@ from ..harness.core.guarantees import EXACTLY_ONCE, Guarantee
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.result_bounds import BOUNDED_ERROR_OF_RESULT, PARAMETERS, Measure, ResultBound
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
-from ..harness.judging.deaths import crashes_of
+from ..harness.core.wording import counted
+from ..harness.judging.deaths import crashes_of, spared
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.result_errors import ResultError, means_nothing, measure_error
 from ..harness.judging.result_tables import result_tables
@@ -23,10 +24,11 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     A row that is there once too often is no bounded loss: there are none, beyond the duplicates that the claim states.
     Nor is, where rows are counted, one that should not be there and is in nobody's place, or a number that is none.
     What is compared is T, once the run has come to its end; what was given on the way is not. UNKNOWN where runs
-    without failures disagree, where no crash struck, where rows without a key may be there twice or stand in the place
-    of missing ones, where the bound of so many crashes would hold though all of the result were lost, and more is gone
-    than one may take, and where the user's function is no distance: it gives 0 of tables that differ, is not finite, or
-    changes its mind. (Ours; of schemes, Huang and Lee,
+    without failures disagree, where no crash struck, where something is off though a fault took a message or a write
+    alone and nobody has crashed, where rows without a key may be there twice or stand in the place of missing ones,
+    where the bound of so many crashes would hold though all of the result were lost, and more is gone than one may
+    take, and where the user's function is no distance: it gives 0 of tables that differ, is not finite, or changes its
+    mind. (Ours; of schemes, Huang and Lee,
     "Toward High-Performance Distributed Stream Processing via Approximate Fault Tolerance", PVLDB 2016, bound what a
     failure takes in this way.)
     """
@@ -44,7 +46,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     crashes = crashes_of(case.history)
     error = measure_error(bound, tables)
     found = tuple(_found(case, bound, error, crashes))
-    return decide(case, guarantee, found, _holds(bound, error, crashes), unclear=_unclear(bound, error, crashes))
+    unclear = _unclear(bound, error, crashes, spared(case.history))
+    return decide(case, guarantee, found, _holds(bound, error, crashes), unclear=unclear)
 
 
 def _found(case: Case, bound: ResultBound, error: ResultError, crashes: int) -> Iterator[Tally]:
@@ -78,7 +81,7 @@ def _with_a_row(said: str, wrong: list[Evidence]) -> Evidence:
     return Evidence(f"{said}: {first.what}", first.where, first.at, first.fault)
 
 
-def _unclear(bound: ResultBound, error: ResultError, crashes: int) -> Reason | None:
+def _unclear(bound: ResultBound, error: ResultError, crashes: int, spares: bool) -> Reason | None:
     """Why nothing can be said though nothing was found."""
     if error.no_distance:
         return Reason(Why.NO_DISTANCE, error.no_distance)
@@ -87,6 +90,11 @@ def _unclear(bound: ResultBound, error: ResultError, crashes: int) -> Reason | N
     if error.twice + error.perhaps_twice > bound.duplicates:
         doubtful = f"{_rows(error.perhaps_twice)} there once too often, or in the place of missing ones"
         return Reason(Why.AMBIGUOUS, f"{doubtful}, and the table has no key that would tell: name its key columns")
+    if not crashes and spares:
+        if not error.error:
+            return None
+        said = f"an error of {bound.said(error.error)}, and nobody has crashed"
+        return Reason(Why.AMBIGUOUS, f"{said}: what a fault took beside that, no bound of a crash allows or forbids")
     if not crashes:
         return Reason(Why.NOTHING_TO_JUDGE, "no crash struck, so that there was nothing to lose")
     return None
@@ -95,7 +103,7 @@ def _unclear(bound: ResultBound, error: ResultError, crashes: int) -> Reason | N
 def _holds(bound: ResultBound, error: ResultError, crashes: int) -> str:
     if error.error is None:
         return ""
-    after = "1 crash" if crashes == 1 else f"{crashes:,} crashes"
+    after = counted(crashes, "crash", "crashes") if crashes else "a fault of which nobody has crashed"
     said = f"an error of {bound.said(error.error)} after {after}, of at most {bound.said(bound.at_most)} a crash"
     twice = f"; {_rows(error.twice)} there once too often, as is claimed" if error.twice else ""
     unseen = f"; not looked at: {error.unseen:,} rows differ in other columns" if error.unseen else ""

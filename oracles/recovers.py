@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from ..harness.core.addresses import Address
 from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
@@ -17,8 +18,8 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
-from ..harness.judging.waiting_inputs import ChannelPassages
-from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
+from ..harness.judging.waiting_inputs import ChannelPassages, Waited
+from ..harness.recording.history import Aborted, Drained, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
     Changed,
     Decided,
@@ -44,26 +45,51 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     *bound-exceeded*: after a fault had ended, the first sign of work came later than that; where it had ended a slice,
     the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
-    left what there was for it alone for longer than that, beyond the longest that it had before the first fault. Of a
-    query with a sink of its own, whose record has nothing of its work before the end, the bound is the time without any
-    sign of work (a batch planned, or committed) after which the run is given up.
+    left what there was for it alone for longer than that, beyond what it took nearly all before the first fault; nor
+    must one that was started again, and had asked for its input. A wait ends where the one that is waited for is lost
+    once more: that fault has its own; and while another fault that hit it is in force, nobody waits. Of a query with a
+    sink of its own, whose record has nothing of its work before the end, the bound is the time without any sign of work
+    (a batch planned, or committed) after which the run is given up.
     UNKNOWN where it was still at work when it was given up, where a fault was in force until then, where no fault
-    struck, or the clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that
-    does implies it.
+    struck, where one that was ended gave no sign of work at all until the run came to its end, later than that, or the
+    clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
     found, unclear = _end(case, guarantee, struck)
+    allowed = ""
     if not found and unclear is None and isinstance(guarantee.within, Duration):
         if case.timeless:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
             limit = guarantee.within.micros
             waits = (*_waits(case, struck, limit), *_left_alone(case, struck)) if _shows_work(case) else ()
-            late = [one for one in waits if one.micros > limit]
-            found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (one.evidence for one in late)),) if late else ()
+            late = [one for one in waits if one.micros - one.usual > limit]
+            found, unclear = _too_late([one for one in late if one.sure]), _unsure(late)
+            allowed = _allowed([one for one in waits if one.micros > limit >= one.micros - one.usual])
     said = "fault" if len(struck) == 1 else "faults"
-    return decide(case, guarantee, found, f"back after {len(struck):,} {said}", unclear=unclear)
+    return decide(case, guarantee, found, f"back after {len(struck):,} {said}{allowed}", unclear=unclear)
+
+
+def _too_late(late: list[_Wait]) -> tuple[Tally, ...]:
+    return (tally(Anomaly.BOUND_EXCEEDED, len(late), (one.evidence for one in late)),) if late else ()
+
+
+def _allowed(longer: list[_Wait]) -> str:
+    """What was within the bound only by what is usual."""
+    if not longer:
+        return ""
+    most = max(longer, key=lambda one: one.micros)
+    return f"; allowed of {most.where}: {most.said}"
+
+
+def _unsure(late: list[_Wait]) -> Reason | None:
+    """Why it is not known whether somebody was back in time; None where it is."""
+    for one in late:
+        if not one.sure:
+            said = f"of {one.where} nobody knows how soon it was back after fault {one.struck.number + 1}: {one.said}"
+            return Reason(Why.NOTHING_TO_JUDGE, said)
+    return None
 
 
 def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[tuple[Tally, ...], Reason | None]:
@@ -142,6 +168,13 @@ _ANYBODY = ""
 """Whose signs of work count where a fault ended nobody."""
 
 
+_WORTH_SAYING: Final = 10_000
+
+
+def _seconds(micros: int) -> str:
+    return f"{micros / 1e6:.2f} s"
+
+
 @dataclass(frozen=True)
 class _Wait:
     """How long it took after a fault until somebody was back."""
@@ -149,12 +182,21 @@ class _Wait:
     micros: int
     where: str
     struck: FaultStruck
-    what: str = "the first sign of work came"
+    what: str = "the first sign of work came {} later"
+    sure: bool = True
+    """Whether it took so long; else it took no longer."""
+    usual: int = 0
+    """What it takes without a fault, which it may take beside the bound."""
+
+    @property
+    def said(self) -> str:
+        said = self.what.format(_seconds(self.micros))
+        usual = f", and {_seconds(self.usual)} is what it took before the first fault"
+        return said + usual if self.usual >= _WORTH_SAYING else said
 
     @property
     def evidence(self) -> Evidence:
-        said = f"{self.what} {self.micros / 1e6:.2f} s later"
-        return Evidence(said, self.where, (self.struck.stamp.at,), self.struck.number)
+        return Evidence(self.said, self.where, (self.struck.stamp.at,), self.struck.number)
 
 
 def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
@@ -170,9 +212,9 @@ def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
             ups = topology.upstream(slice_id)
             # Of a link both ends are hit, and nothing but what passes between them.
             senders = [up for up in ups if up in hit] if is_link(one.bite.target) else ups
-            micros = case.analysis(ChannelPassages).waited(slice_id, senders, at)
-            if micros is not None:
-                yield _Wait(micros, slice_id, one, "what was there for it was taken")
+            waited = case.analysis(ChannelPassages).waited(slice_id, senders, at)
+            if waited is not None:
+                yield _Wait(waited.micros, slice_id, one, _TAKEN, usual=waited.usual)
 
 
 def _healed(history: History) -> dict[tuple[int, str], int]:
@@ -183,43 +225,123 @@ def _healed(history: History) -> dict[tuple[int, str], int]:
 def _waits(case: Case, struck: list[FaultStruck], limit: int) -> Iterator[_Wait]:
     """How long after each fault the first sign of work came, in microseconds: of each actor that it ended, or else of
     anybody for whom there was something to do."""
-    history = case.history
-    signs = _signs(history, struck)
-    healed = _healed(history)
-    placed = [entry for entry in history.timeline if isinstance(entry, Placed)]
+    signs = _signs(case.history, struck)
+    healed = _healed(case.history)
     for one in struck:
         ended = healed.get((one.number, one.bite.target), one.stamp.at) if one.bite.lasting else one.stamp.at
-        for actor in (one.bite.actors if one.bite.gone else ()) or (_ANYBODY,):
-            first = next((at for at in signs.get(slice_of(actor), signs[_ANYBODY]) if at > ended), None)
-            lost = one.bite.actors if actor is _ANYBODY else (actor,)
-            again = (e.stamp.at for e in placed if e.actor in lost and e.stamp.at >= ended)
-            began = min(again, default=ended)
-            if first is None:
-                continue
-            since = began if began <= first else ended
-            if first - since > limit and actor is _ANYBODY:
-                there = case.analysis(ChannelPassages).something_since(ended)
-                since = since if there is None else max(since, there)
-            yield _Wait(first - since, actor or _where(one), one)
+        for actor in one.bite.actors if one.bite.gone else ():
+            # Who is lost once more is waited for anew, by what that fault says.
+            gone = min((e.stamp.at for e in struck if e.stamp.at > ended and _ends(e, actor)), default=None)
+            mine = signs.get(slice_of(actor), signs[_ANYBODY])
+            coming = [sign for sign in mine if sign.at > ended and (gone is None or sign.at <= gone)]
+            yield from _waits_for(case, one, actor, ended, gone, coming, limit)
+        first = next((sign.at for sign in signs[_ANYBODY] if sign.at > ended), None)
+        if first is not None and not (one.bite.gone and one.bite.actors):
+            began = _began(case.history, one.bite.actors, ended, first)
+            since = ended if began is None else began
+            there = case.analysis(ChannelPassages).something_since(ended) if first - since > limit else None
+            yield _Wait(first - (since if there is None else max(since, there)), _where(one), one)
 
 
-def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[int]]:
-    """When there were signs of work, by the slice whose they are, and of anybody. Who gives none in the whole run, as a
-    driver or a coordinator, is not among them."""
-    signs: dict[str, list[int]] = {_ANYBODY: []}
+def _began(history: History, actors: Sequence[str], ended: int, until: int) -> int | None:
+    """When the first of these was started again after a fault had ended; None where none was by then."""
+    placed = (entry for entry in history.timeline if isinstance(entry, Placed))
+    return min((e.stamp.at for e in placed if e.actor in actors and ended <= e.stamp.at <= until), default=None)
+
+
+def _waits_for(
+    case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None, coming: Sequence[_Sign], limit: int
+) -> Iterator[_Wait]:
+    """How long an actor was waited for that a fault ended, up to when it was lost again, by the signs that came until
+    then."""
+    if not coming:
+        yield from _in_vain(case, struck, actor, ended, gone)
+        return
+    first = coming[0]
+    began = _began(case.history, [actor], ended, first.at)
+    since = ended if began is None else began
+    yield _Wait(_undisturbed(case, struck, actor, since, first.at), actor, struck)
+    if not first.asks:
+        return
+    work = next((sign.at for sign in coming if not sign.asks), None)
+    until = gone if work is None else work
+    if until is not None and until - since > limit:
+        waited = _left_alone_anew(case, actor, ended, until)
+        if waited is not None:
+            yield _Wait(waited.micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN, usual=waited.usual)
+
+
+def _in_vain(case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None) -> Iterator[_Wait]:
+    """How long an actor was waited for that gave no sign any more, or none before it was lost again."""
+    if gone is None:
+        end = next((entry.stamp.at for entry in case.history.timeline if isinstance(entry, Drained)), ended)
+        began = _began(case.history, [actor], ended, end)
+        yield _Wait(end - (ended if began is None else began), actor, struck, _NO_SIGN, sure=False)
+        return
+    began = _began(case.history, [actor], ended, gone)
+    # Who was lost again before it was started again was waited for by nobody.
+    if began is not None:
+        yield _Wait(_undisturbed(case, struck, actor, began, gone), actor, struck, _LOST_AGAIN)
+
+
+def _ends(struck: FaultStruck, actor: str) -> bool:
+    return bool(struck.bite.gone) and actor in struck.bite.actors
+
+
+def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until: int) -> int:
+    """The longest stretch of a wait for an actor, in microseconds, in which no other fault that hit it was in force."""
+    healed = _healed(case.history)
+    spans = sorted(
+        (other.stamp.at, healed.get((other.number, other.bite.target), until))
+        for other in case.history.struck()
+        if other.number != struck.number and other.bite.lasting and actor in other.bite.actors
+    )
+    longest = 0
+    for begin, end in spans:
+        longest = max(longest, min(begin, until) - since)
+        since = max(since, min(end, until))
+    return max(longest, until - since)
+
+
+def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Waited | None:
+    """How long somebody who had asked for its input, after it was started again, left alone what was there for it."""
+    placed = (entry for entry in case.history.timeline if isinstance(entry, Placed))
+    before = {one.incarnation for one in placed if one.actor == actor and one.stamp.at < ended}
+    return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until)
+
+
+_TAKEN: Final = "what was there for it was taken {} later"
+_LOST_AGAIN: Final = "it was lost again {} later, without a sign of work"
+_LOST_UNTAKEN: Final = "it was lost again {} after something was there for it, of which it had taken nothing"
+_NO_SIGN: Final = "it gave no sign of work until the run came to its end {} later"
+
+
+@dataclass(frozen=True, order=True)
+class _Sign:
+    """That somebody was at work."""
+
+    at: int
+    asks: bool = False
+    """It has asked for a channel, or was asked for one: that shows that it is there, not that it takes what comes."""
+
+
+def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[_Sign]]:
+    """The signs of work, by the slice whose they are, and of anybody. Who gives none in the whole run, as a driver or a
+    coordinator, is not among them."""
+    signs: dict[str, list[_Sign]] = {_ANYBODY: []}
     for stamped in history.records:
         record = stamped.record
         if _is_sign(record):
-            signs[_ANYBODY].append(stamped.at)
-            signs.setdefault(slice_of(whose(record)), []).append(stamped.at)
+            sign = _Sign(stamped.at, isinstance(record, Opened))
+            signs[_ANYBODY].append(sign)
+            signs.setdefault(slice_of(whose(record)), []).append(sign)
             if isinstance(record, Opened):
-                # Who asks for a channel is at work, though there may be nothing for it to take.
-                signs.setdefault(record.downstream, []).append(stamped.at)
+                signs.setdefault(record.downstream, []).append(sign)
     for one in struck:
         if one.address is not None:
             # Whoever has come so far was at work.
-            signs[_ANYBODY].append(one.stamp.at)
-            signs.get(Address.parse(one.address).actor, []).append(one.stamp.at)
+            signs[_ANYBODY].append(_Sign(one.stamp.at))
+            signs.get(Address.parse(one.address).actor, []).append(_Sign(one.stamp.at))
     return {who: sorted(times) for who, times in signs.items()}
 
 

@@ -17,11 +17,10 @@ from streamproof.harness.recording.history import (
     Aborted,
     Bite,
     Drained,
-    FaultHealed,
     FaultStruck,
     History,
-    Placed,
     Stamp,
+    TimelineEntry,
 )
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
@@ -68,7 +67,7 @@ def query_history(
     *,
     other: Sequence[Given] | Sequence[Row] | None = None,
     offered: Sequence[Sequence[Event]] = (),
-    faults: Sequence[FaultStruck | FaultHealed | Placed] = (),
+    faults: Sequence[TimelineEntry] = (),
     also: Sequence[Record] = (),
     drained: bool = True,
 ) -> History:

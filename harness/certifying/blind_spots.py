@@ -21,7 +21,9 @@ from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import EVERY_BATCH, supported
 from ..install.spark_choice import chosen_version
-from ..recording.records import BatchDone
+from ..judging.result_tables import equal_rows
+from ..recording.history import History
+from ..recording.records import BatchDone, Stamped
 from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .attempts import Attempt
 from .campaign_state import CampaignState
@@ -102,6 +104,11 @@ IN_TWO_ORDERS = (
     "crash state, and what two of them have left in part, or of three or more one in the middle alone, real kills "
     "alone can show. Nor a second crash, while the query recovers, after a first one in the order that begins with the "
     "last: what recovers begins with the first partition."
+)
+EQUAL_ROWS = (
+    "One of several equal rows that is lost where another of them is there once too often: the result without failures "
+    "has {rows:,} rows that are equal to another, and nothing tells of which input each is. Keep in a column what does "
+    "(a number, as `seq`), and name that in the key, as in Query(..., key=('seq',))."
 )
 ANY_ORDER = (
     "Rows of a batch that come in another order when it is done again: they have come by a shuffle, which promises "
@@ -186,6 +193,12 @@ def note_tasks(state: CampaignState, attempt: Attempt, in_both_orders: bool) -> 
         state.not_covered.insert(0, ONE_TASK.format(stages="some" if several else "each"))
     if several:
         state.not_covered.insert(0, IN_TWO_ORDERS if in_both_orders else IN_TURN)
+
+
+def note_equal_rows(state: CampaignState, query: Query, references: Sequence[Stamped]) -> None:
+    """Of rows that are equal, only how many there are can be compared."""
+    if equal := equal_rows(History(references, ()), query.shape):
+        state.not_covered.append(EQUAL_ROWS.format(rows=equal))
 
 
 def note_order(state: CampaignState, query: Query, attempt: Attempt) -> None:

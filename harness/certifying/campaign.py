@@ -65,6 +65,7 @@ from .blind_spots import (
     note_clock,
     note_code_in_c,
     note_data_sources,
+    note_equal_rows,
     note_memory,
     note_messages,
     note_numbers,
@@ -380,6 +381,7 @@ class _Campaign:
                     return self._write(unjudgeable, profile)
                 check_measured(self.request.claims, History(references, ()), query.shape)
                 state.not_covered.append(ALWAYS_WRONG if query.read is None else AS_READ)
+                note_equal_rows(state, query, references)
                 state.not_covered += not_measured(self.request.claims, query.key)
                 note_unpassed_hooks(state, query, attempts[0])
                 if watched_inside:

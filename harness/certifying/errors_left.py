@@ -89,7 +89,7 @@ def errors_in(guarantees: Sequence[Guarantee], history: History, collation: Coll
     if collation.unproven:
         return {}
     measured = _measured(guarantees, history, collation)
-    return {claim: error.error for claim, _, error in measured if error.error is not None}
+    return {claim: float(error.error) for claim, _, error in measured if error.error is not None}
 
 
 def without_meaning(guarantees: Sequence[Guarantee], history: History, collation: Collation) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from ..core.errors import NoDistance
@@ -53,10 +54,9 @@ def measure_error(bound: ResultBound, tables: ResultTables) -> ResultError:
         measured = _measured(bound, tables)
     except NoDistance as why:
         return ResultError(None, 0.0, rows.missing, rows.twice, rows.perhaps_twice, 0, 0, str(why))
-    error, everything = _rounded(measured.error), _rounded(measured.of_everything)
     unseen = max(0, measured.unseen)
     told = rows.missing, rows.twice, rows.perhaps_twice, measured.strange, unseen
-    return ResultError(error, everything, *told, alone=measured.alone)
+    return ResultError(measured.error, measured.of_everything, *told, alone=measured.alone)
 
 
 def check_measurable(bound: ResultBound, tables: ResultTables) -> None:
@@ -118,7 +118,8 @@ def _measured(bound: ResultBound, tables: ResultTables) -> _Measured:
             return _of_column(bound.column, wanted, found, tables.key, unseen)
         case Measure.DISTANCE:
             own = OwnDistance.of(bound.distance)
-            return _Measured(own.between(wanted, found), own.between(wanted, Counter()), 0, unseen)
+            error, everything = _rounded(own.between(wanted, found)), _rounded(own.between(wanted, Counter()))
+            return _Measured(error, everything, 0, unseen)
 
 
 def _looked_at(wanted: Table, table: Table, columns: Sequence[str]) -> Table:
@@ -148,23 +149,43 @@ def _of_column(column: str, wanted: Table, found: Table, key: Sequence[str], uns
             raise NoDistance(f"without failures the result has the key {name} twice: {', '.join(key)} is no key")
         if numbers[0] is None:
             raise NoDistance(f"{column} is no number in the key {name}; only numbers can be so much apart")
-    none = (0.0,)
+    none = (_Number(Fraction(0)),)
     apart = [
-        abs(number - other)
+        number.apart_from(other)
         for name in right.keys() | given.keys()
         for other in right.get(name, none)
         for number in given.get(name, none)
         if number is not None and other is not None
     ]
-    everything = max((abs(numbers[0] or 0.0) for numbers in right.values()), default=0.0)
+    everything = max((one.apart_from(none[0]) for (one,) in right.values() if one is not None), default=0)
     # How far what is no number is from one, nobody can say.
     strange = sum(number is None for numbers in given.values() for number in numbers)
-    return _Measured(max(apart, default=0.0), everything, strange, unseen, len(right.keys() ^ given.keys()))
+    return _Measured(max(apart, default=0), everything, strange, unseen, len(right.keys() ^ given.keys()))
 
 
-def _by_key(table: Table, key: Sequence[str], column: str) -> dict[str, list[float | None]]:
+@dataclass(frozen=True)
+class _Number:
+    """What a column has, exactly: among whole numbers and decimals there are neighbours that no float tells apart."""
+
+    amount: Fraction
+    rounded: bool = False
+    """Whether it is a float that is no whole number, whose last digits depend on the order in which it was added up."""
+
+    def apart_from(self, other: _Number) -> float:
+        """Whole where it is a whole number, and then exact."""
+        apart = abs(self.amount - other.amount)
+        try:
+            said = float(apart)
+        except OverflowError:
+            return math.inf
+        if self.rounded or other.rounded:
+            return _rounded(said)
+        return apart.numerator if apart.denominator == 1 else said
+
+
+def _by_key(table: Table, key: Sequence[str], column: str) -> dict[str, list[_Number | None]]:
     """The numbers of each key; None for what is none."""
-    numbers: dict[str, list[float | None]] = {}
+    numbers: dict[str, list[_Number | None]] = {}
     for row, count in table.items():
         columns = columns_of(row)
         name = text_of({one: columns.get(one) for one in key})
@@ -172,12 +193,17 @@ def _by_key(table: Table, key: Sequence[str], column: str) -> dict[str, list[flo
     return numbers
 
 
-def _number(given: Any) -> float | None:
+def _number(given: Any) -> _Number | None:
     given = plain(given)
-    if isinstance(given, Decimal):
-        return float(given) if given.is_finite() else None
-    number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-    return float(given) if number else None
+    if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
+        return None
+    try:
+        finite = math.isfinite(given)
+    except (OverflowError, ValueError):  # An int beyond all floats, or a Decimal that is none and signals it.
+        finite = False
+    if not finite:
+        return None
+    return _Number(Fraction(given), isinstance(given, float) and not given.is_integer())
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from ..core.events import Value
 from ..recording.history import History
 from ..recording.records import Kept
 from .keyed_outputs import keyed_table
-from .outputs import deliveries
+from .outputs import deliveries, last_of_each
 from .references import BATCH_JOB, DRIVER, REFERENCES, SINK
-from .shapes import OutputShape, text_of
+from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, columns_of, table_of
 from .unkeyed_outputs import unkeyed_table
 
@@ -55,6 +55,18 @@ def result_tables(
         for given in (reference, judged)
     )
     return ResultTables(wanted_rows, found_rows, shape.key)
+
+
+def equal_rows(history: History, shape: OutputShape) -> int:
+    """How many rows of the result without failures are equal to another one with which they are compared: of a table
+    that is read anywhere in it, of what a sink was given in the same batch, where batches are cut alike each time."""
+    tables = result_tables(history, shape, of_reference=True)
+    if tables is None:
+        return 0
+    given = [tables.wanted]
+    if not (shape.reads or shape.keyed_outputs or shape.own_source or shape.mode is OutputMode.COMPLETE):
+        given = [batch.counts for batch in last_of_each(deliveries(history, REFERENCES[0])).values()]
+    return sum(count for table in given for count in table.values() if count > 1)
 
 
 def _only_column(history: History, shape: OutputShape) -> str:

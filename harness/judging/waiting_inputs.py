@@ -1,15 +1,17 @@
-"""How long a slice left its input alone once a fault had ended that ended nobody: a pause, a link that was cut.
+"""How long a slice left its input alone once a fault had ended, as a pause or a cut link, or once it was started again.
 
 Others work meanwhile, and that says nothing of it. Nor does it say anything that a slice does nothing for which there
 is nothing to do. So it is asked of each channel when what the slice had not taken by then was there for it, and when it
-was taken. Made is not sent: a sender may hold back what it has made until it is safe. So what the channel had taken at
-most before the fault struck is how long it may take at any time.
+was taken. Made is not sent: a sender may hold back what it has made until it is safe. So how long nearly all had taken
+on the channel before the first fault struck is how long it may take at any time. The few that took longest are left
+out: what was there while the subject was still starting says nothing of later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from ..core.slice_names import channel_name
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
 
+_USUAL: Final = 0.95
+"""The share of what a channel had passed without a fault that took no longer than is usual."""
 _DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)
 
 
@@ -32,6 +36,19 @@ class _Passage:
 
     made: int
     taken: int
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How long what was there was left alone, in microseconds."""
+
+    micros: int
+    usual: int
+    """How long nearly all had taken on that channel before the first fault struck."""
+
+    @property
+    def beyond(self) -> int:
+        return self.micros - self.usual
 
 
 class ChannelPassages:
@@ -44,10 +61,10 @@ class ChannelPassages:
         self._calm = min((e.stamp.at for e in timeline if isinstance(e, FaultStruck)), default=0)
         self._known: dict[tuple[str, str], list[_Passage]] = {}
 
-    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> int | None:
-        """For how long, in microseconds, a slice left what there was for it of these senders once a fault had ended,
-        beyond what it had left any before the first fault struck; None where nothing is known to have been there for
-        it. What is disturbed or mended meanwhile, it may have had to wait for."""
+    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> Waited | None:
+        """For how long a slice left what there was for it of these senders once a fault had ended, where that is
+        furthest beyond what is usual; None where nothing is known to have been there for it. What is disturbed or
+        mended meanwhile, it may have had to wait for."""
         run = self._run
         if run is None or slice_id in run.doubtful or run.topology.has_feedback:
             return None
@@ -64,12 +81,41 @@ class ChannelPassages:
             if first is None:
                 continue
             there = max(one.made for one in due.values() if one is not None) if together else first.made
-            calm = (one.taken - one.made for one in self._of(up, slice_id) if one.taken <= self._calm)
-            usual = max(calm, default=None)
+            usual = self._usual(up, slice_id)
             if usual is not None:
-                disturbed = [at for at in self._disturbed if at <= first.taken]
-                waits.append(first.taken - max(ended, there, *disturbed) - usual)
-        return max(waits, default=None)
+                waits.append(Waited(first.taken - max(ended, there, self._disturbed_by(first.taken)), usual))
+        return _furthest_beyond(waits)
+
+    def waited_anew(self, slice_id: str, before: Collection[int], ended: int, until: int) -> Waited | None:
+        """For how long those incarnations of a slice that came after it was lost, which are not among these, had left
+        alone all that was there for them at a time, where that is furthest beyond what is usual; None where nothing is
+        known to have been there. What is disturbed or mended meanwhile, they may have had to wait for."""
+        run = self._run
+        if run is None or slice_id in run.doubtful or run.topology.has_feedback:
+            return None
+        topology = run.topology
+        ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
+        there = {up: _first_made(run, up, slice_id, before, ended) for up in ups}
+        known = [at for at in there.values() if at is not None]
+        if topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE:
+            if len(known) < len(ups):
+                return None
+            there = dict.fromkeys(ups, max(known))
+        usual = {up: self._usual(up, slice_id) for up in ups}
+        disturbed = self._disturbed_by(until)
+        return _furthest_beyond(
+            Waited(until - max(ended, at, disturbed), calm)
+            for up, at in there.items()
+            if at is not None and (calm := usual[up]) is not None
+        )
+
+    def _usual(self, up: str, to: str) -> int | None:
+        calm = sorted(one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
+        return calm[ceil(_USUAL * len(calm)) - 1] if calm else None
+
+    def _disturbed_by(self, at: int) -> int:
+        """When something was disturbed or mended last before a time."""
+        return max((when for when in self._disturbed if when <= at), default=0)
 
     def something_since(self, at: int) -> int | None:
         """From when on anything was there for anybody that nobody had taken at a time; None where that is not known, or
@@ -94,20 +140,56 @@ class ChannelPassages:
         return self._known[up, to]
 
 
+def _furthest_beyond(waits: Iterable[Waited]) -> Waited | None:
+    return max(waits, key=lambda one: one.beyond, default=None)
+
+
 def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
     """When each output for a slice was first made; without what timers and ends of epochs made, of which the input does
     not tell when that was."""
     if up in run.sources:
         return {(event.source, event.seq): at for event, at in zip(run.offered[up], run.offered_at[up], strict=True)}
     found: dict[Derivation, int] = {}
-    for rerun in run.reruns.get(up, {}).values():
-        when = {d: at for at, derivations in _intakes(run, up, rerun.number) for d in derivations}
-        for stretch in rerun.stretches:
-            for derivation in stretch.emitted[to].derivations:
-                at = when.get(derivation[:-1])
-                if at is not None and derivation[-1] - rerun.hop < BY_TIMER:
-                    found[derivation] = min(at, found.get(derivation, at))
+    for number in run.reruns.get(up, {}):
+        for derivation, at in _made_by(run, up, to, number):
+            found[derivation] = min(at, found.get(derivation, at))
     return found
+
+
+def _made_by(run: Reexecution, up: str, to: str, number: int) -> Iterator[tuple[Derivation, int]]:
+    """The same of one incarnation: what it made itself."""
+    rerun = run.reruns[up][number]
+    when = {d: at for at, _, derivations in _intakes(run, up, number) for d in derivations}
+    for stretch in rerun.stretches:
+        for derivation in stretch.emitted[to].derivations:
+            at = when.get(derivation[:-1])
+            if at is not None and derivation[-1] - rerun.hop < BY_TIMER:
+                yield derivation, at
+
+
+def _first_made(run: Reexecution, up: str, to: str, before: Collection[int], ended: int) -> int | None:
+    """When that was made which incarnations after those took first on a channel once these were lost: by whom they had
+    it, which may have had to make it anew."""
+    first = min(
+        (
+            (at, record.upstream_incarnation, derivations[0])
+            for number in run.reruns.get(to, {})
+            if number not in before
+            for at, record, derivations in _intakes(run, to, number, up)
+            if at > ended and derivations
+        ),
+        key=lambda one: one[0],
+        default=None,
+    )
+    if first is None:
+        return None
+    _, sender, derivation = first
+    if up not in run.sources and sender in run.reruns.get(up, {}):
+        made_anew = min((at for one, at in _made_by(run, up, to, sender) if one == derivation), default=None)
+        if made_anew is not None:
+            return made_anew
+    # What it has not made itself it had when it was started.
+    return _made(run, up, to).get(derivation)
 
 
 def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
@@ -117,7 +199,7 @@ def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
     if run.topology.role(to) is Role.SINK:
         told = ((one.at, one.derivations) for one in run.deliveries.get(channel_name(up, to), ()))
     else:
-        told = ((at, ds) for number in run.reruns.get(to, {}) for at, ds in _intakes(run, to, number, up))
+        told = ((at, ds) for number in run.reruns.get(to, {}) for at, _, ds in _intakes(run, to, number, up))
     for at, derivations in told:
         for derivation in derivations:
             if derivation is not None:
@@ -127,12 +209,12 @@ def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
 
 def _intakes(
     run: Reexecution, slice_id: str, number: int, up: str | None = None
-) -> Iterator[tuple[int, Sequence[Derivation]]]:
+) -> Iterator[tuple[int, Taken, Sequence[Derivation]]]:
     """When an incarnation took what, of one sender or of all."""
     rerun, begin = run.reruns[slice_id][number], 0
     entries = zip(run.books[slice_id], run.times[slice_id], strict=True)
     batches = ((record, at) for record, at in entries if isinstance(record, Taken) and record.incarnation == number)
     for (record, at), (end, _) in zip(batches, rerun.batches, strict=True):
         if up in (None, record.upstream):
-            yield at, rerun.took[begin:end]
+            yield at, record, rerun.took[begin:end]
         begin = end

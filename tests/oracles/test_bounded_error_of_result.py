@@ -32,7 +32,17 @@ from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.result_errors import check_measurable, measure_error
 from streamproof.harness.judging.result_tables import ResultTables, result_tables
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
-from streamproof.harness.recording.history import Bite, FaultHealed, FaultStruck, Placed, Proof, Stamp
+from streamproof.harness.recording.history import (
+    Bite,
+    FaultHealed,
+    FaultStruck,
+    IncarnationFailed,
+    NodeGone,
+    Placed,
+    Proof,
+    Stamp,
+    TimelineEntry,
+)
 
 READ = OutputShape(OutputMode.APPEND, reads=True)
 KEYED = replace(READ, key=("seq",))
@@ -55,7 +65,7 @@ def verdict_of(
     found: Sequence[Any] | None,
     wanted: Sequence[Any] = LINES,
     shape: OutputShape = KEYED,
-    faults: Sequence[FaultStruck | FaultHealed | Placed] = HIT,
+    faults: Sequence[TimelineEntry] = HIT,
     **more: Any,
 ) -> Verdict:
     history = query_history(shape, wanted, found, faults=faults, **more)
@@ -231,6 +241,41 @@ def test_numbers_of_sparks_own_kinds_are_numbers() -> None:
     wanted, found = [row("a", "10.5"), row("b", "3")], [row("a", "10.25"), row("b", "3")]
     assert status_of(counted(0.25), found, wanted, WORDS) == "HOLDS"
     assert status_of(counted(0.2), found, wanted, WORDS) == "VIOLATED"
+
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "apart"),
+    [
+        (BIG + 1, BIG, 1),
+        (BIG + 3, 1, BIG + 2),
+        (10**12 + 1, 0, 10**12 + 1),
+        ({"$decimal": "12345678901234567890.02"}, {"$decimal": "12345678901234567890.01"}, 0.01),
+        ({"$decimal": "9007199254740993"}, float(BIG), 1),
+        (2.5e300, 2.5e300, 0),
+    ],
+)
+def test_numbers_that_no_float_tells_apart_are_so_far_apart_as_they_are(right: Any, given: Any, apart: float) -> None:
+    rest = {"word": "b", "count": {"$decimal": "1e25"}}
+    wanted, found = [{"word": "a", "count": right}, rest], [{"word": "a", "count": given}, rest]
+    assert status_of(counted(apart), found, wanted, WORDS) == "HOLDS"
+    if apart:
+        less = apart - 1 if isinstance(apart, int) else apart / 2
+        assert status_of(counted(less), found, wanted, WORDS) == "VIOLATED"
+
+
+def test_the_last_digits_of_a_sum_of_floats_are_no_error_beyond_what_is_claimed() -> None:
+    wanted, found = [{"word": "a", "count": 1.1}], [{"word": "a", "count": 1.0}]
+    assert 1.1 - 1.0 > 0.1
+    assert status_of(counted(0.1), found, wanted, WORDS) == "HOLDS"
+
+
+@pytest.mark.parametrize("given", [1.7e308, 10**400])
+def test_a_number_beyond_all_floats_is_within_no_bound(given: Any) -> None:
+    wanted, found = [{"word": "a", "count": -1.7e308}], [{"word": "a", "count": given}]
+    assert status_of(counted(5), found, wanted, WORDS) == "VIOLATED"
 
 
 @pytest.mark.parametrize(
@@ -429,6 +474,68 @@ def test_a_driver_that_was_replaced_while_it_slept_is_lost_as_by_a_crash() -> No
 def test_a_crash_that_did_not_bite_may_take_nothing() -> None:
     alive = replace_bite(hit(7, 1, incarnation=2), gone=False)
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=[*HIT, alive])) == 1
+
+
+def on_worker(name: str, at: int, number: int = 0) -> FaultStruck:
+    return FaultStruck(Stamp(at), number, "crash workers", None, Bite(name, name, (name,), True, True))
+
+
+def test_a_fault_that_ends_several_nodes_at_once_is_one_crash() -> None:
+    together = [on_worker(f"worker-{place}", 5) for place in range(3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=together)) == 1
+    assert [status_of(rows(n), LINES[:50], faults=together) for n in (50, 20)] == ["HOLDS", "VIOLATED"]
+    with_its_driver = [on_worker("worker-0", 5), hit(5)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=with_its_driver)) == 1
+
+
+def test_faults_that_end_several_nodes_one_after_the_other_are_several_crashes() -> None:
+    each = [on_worker(f"worker-{place}", 5 + place, place) for place in range(3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=each)) == 3
+    assert status_of(rows(20), LINES[:50], faults=each) == "HOLDS"
+
+
+def lost_answer(at: int, number: int = 0) -> FaultStruck:
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, proof=Proof(300, "answers lost"))
+    return FaultStruck(Stamp(at), number, "lost-answer driver", None, bite)
+
+
+def test_a_fault_of_which_nobody_dies_is_no_crash() -> None:
+    lost = [lost_answer(5)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=lost)) == 0
+    found = verdict_of(rows(50), LINES[:60], faults=lost)
+    assert (found.status, found.why) == (Status.UNKNOWN, Why.AMBIGUOUS)
+    assert found.reason.startswith("an error of 40 rows, and nobody has crashed")
+    assert status_of(rows(50), LINES[:40], faults=lost) == "VIOLATED"
+    assert [status_of(rows(n), LINES[:60], faults=[*HIT, lost_answer(7, 1)]) for n in (40, 20)] == ["HOLDS", "VIOLATED"]
+
+
+def test_a_fault_of_which_nobody_dies_and_that_takes_nothing_from_the_result_holds() -> None:
+    found = verdict_of(rows(50), LINES, faults=[lost_answer(5)])
+    assert (found.status, found.summary) == (
+        Status.HOLDS,
+        "an error of 0 rows after a fault of which nobody has crashed, of at most 50 rows a crash",
+    )
+
+
+def test_a_driver_that_fails_of_what_was_lost_has_crashed() -> None:
+    failed = IncarnationFailed(Stamp(6), DRIVER, 1, 3, "OSError: [Errno 5]", disturbed=True)
+    by_itself = msgspec.structs.replace(failed, disturbed=False)
+    later = IncarnationFailed(Stamp(9), DRIVER, 2, 3, "OSError: [Errno 5]", disturbed=True)
+    again = Placed(Stamp(7), DRIVER, 2, DRIVER)
+    for entries, crashes in (([failed, again], 1), ([by_itself, again], 0), ([again, later], 0)):
+        history = query_history(KEYED, LINES, LINES, faults=[lost_answer(5), *entries])
+        assert crashes_of(history) == crashes
+    assert status_of(rows(50), LINES[:60], faults=[lost_answer(5), failed, again]) == "HOLDS"
+    # It can have died only once.
+    both = [lost_answer(4), lost_answer(5, 1), failed, again]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=both)) == 1
+
+
+def test_a_recovery_from_what_was_durable_stands_for_a_crash() -> None:
+    bite = Bite(DRIVER, "worker", (DRIVER,), True, proof=Proof(7, "files put back"))
+    put_back = msgspec.structs.replace(hit(5), bite=bite)
+    faults = [put_back, NodeGone(Stamp(5), DRIVER)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
 
 
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:

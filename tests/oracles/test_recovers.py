@@ -12,6 +12,7 @@ from query_histories import JUDGES, Given, query_history
 from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Verdict
 from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, collate_references
@@ -239,10 +240,11 @@ def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
 BOUND = recovers(seconds(5))
 
 
-def back_after(late: int, *, opened: int | None = None, replicas: int = 1) -> Made:
-    """A slice is lost, and takes again after so long; the one before it works on all the while."""
+def back_after(late: int, *, opened: int | None = None, replicas: int = 1, idle: bool = False) -> Made:
+    """A slice is lost, and takes again after so long; the one before it works on all the while, or is `idle` until
+    then."""
     made = Made(chain(Pass(), Pass()), replicas=replicas)
-    made.offer("a", 1, 2, 3)
+    made.offer("a", 1)
     made.start("a", 1)
     made.start("op0", 1)
     made.start("op1", 1)
@@ -252,16 +254,21 @@ def back_after(late: int, *, opened: int | None = None, replicas: int = 1) -> Ma
     made.take("op1", 1, "op0", 1, 1, 1)
     made.lose("op1", 1)
     made.start("op1", 3)
-    made.take("op0", 1, "a", 1, 2, 3)
+    if not idle:
+        made.offer("a", 2, 3)
+        made.take("op0", 1, "a", 1, 2, 3)
     if replicas > 1:
         made.take("op1", 2, "op0", 1, 1, 1)
     began = made.at
     if opened is not None:
         made.at = began + opened
-        made.open("op0", 1, "op1", 3, 4)
+        made.open("op0", 1, "op1", 3, 2 if idle else 4)
     made.at = began + late
-    made.take("op1", 3, "op0", 1, 1, 3)
-    made.deliver("op1", 3, 1, 2, 3)
+    if idle:
+        made.offer("a", 2, 3)
+        made.take("op0", 1, "a", 1, 2, 3)
+    made.take("op1", 3, "op0", 1, 2 if idle else 1, 3)
+    made.deliver("op1", 3, *((1, 2) if idle else (1, 2, 3)))
     made.keep("op0", 1)
     for number in (2, 3) if replicas > 1 else (3,):
         made.keep("op1", number)
@@ -277,9 +284,123 @@ def test_the_work_of_another_slice_does_not_show_that_the_one_that_was_lost_is_b
 
 
 def test_a_slice_that_has_asked_for_its_input_is_back_though_there_is_none_yet() -> None:
-    made = back_after(9 * SECOND, opened=SECOND)
+    made = back_after(9 * SECOND, opened=SECOND, idle=True)
     assert made.verdict(BOUND, virtual_time=False).status == "HOLDS"
-    assert back_after(9 * SECOND, opened=6 * SECOND).verdict(BOUND, virtual_time=False).status == "VIOLATED"
+    asked_late = back_after(9 * SECOND, opened=6 * SECOND, idle=True)
+    assert asked_late.verdict(BOUND, virtual_time=False).status == "VIOLATED"
+
+
+def test_a_slice_that_asks_for_its_input_and_does_not_take_what_is_there_is_not_back() -> None:
+    found = back_after(600 * SECOND, opened=SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.BOUND_EXCEEDED])
+    (late,) = found.anomalies[0].sample
+    assert (late.where, late.what) == ("op1-0", "what was there for it was taken 600.00 s later")
+    assert back_after(4 * SECOND, opened=SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+@pytest.mark.parametrize(("made_anew", "status"), [(8, "HOLDS"), (1, "VIOLATED")])
+def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_anew: int, status: str) -> None:
+    """Both are lost: the one after it asks at once, and waits for the one before it."""
+    made = Made(chain(Pass(), Pass()))
+    made.offer("a", 1, 2)
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.lose("op1", 1)
+    made.timeline.append(msgspec.structs.replace(made.timeline[-2], bite=Bite("op0", "op0-1", ("op0-0",), True, True)))
+    made.start("op0", 2)
+    made.start("op1", 2)
+    made.open("a", 1, "op0", 2, 3)
+    made.open("op0", 2, "op1", 2, 1)
+    began = made.at
+    if made_anew > 4:
+        made.at = began + 4 * SECOND
+        made.checkpoint("op0", 2, 1)
+    made.at = began + made_anew * SECOND
+    made.take("op0", 2, "a", 1, 1, 2)
+    made.at = began + 9 * SECOND
+    made.take("op1", 2, "op0", 2, 1, 2)
+    made.deliver("op1", 2, 1, 2)
+    made.keep("op0", 2)
+    made.keep("op1", 2)
+    assert made.verdict(BOUND, virtual_time=False).status == status
+
+
+def lost_twice(again: int, back: int, *, started: int = SECOND) -> Made:
+    """A slice is started again, lost once more without a sign of work, so long after the first time, and started again
+    a second later; it is at work so long after the first time."""
+    made = Made(chain(Pass(), Pass()))
+    made.offer("a", 1, 2, 3)
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op1", 1, "op0", 1, 1, 1)
+    began = made.at
+    made.lose("op1", 1, fault=0)
+    if started < again:
+        made.at = began + started
+        made.start("op1", 2)
+    made.at = began + again
+    made.lose("op1", 2, fault=1)
+    made.at = began + again + SECOND
+    made.start("op1", 3)
+    made.take("op0", 1, "a", 1, 2, 3)
+    made.at = began + back
+    made.take("op1", 3, "op0", 1, 1, 3)
+    made.deliver("op1", 3, 1, 2, 3)
+    made.keep("op0", 1)
+    made.keep("op1", 3)
+    return made
+
+
+def test_who_is_lost_once_more_is_waited_for_anew() -> None:
+    assert lost_twice(4 * SECOND, 9 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+    # Nobody waits for who has not been started again.
+    slow_cluster = lost_twice(40 * SECOND, 45 * SECOND, started=50 * SECOND)
+    assert slow_cluster.verdict(BOUND, virtual_time=False).status == "HOLDS"
+    late = lost_twice(4 * SECOND, 11 * SECOND).verdict(BOUND, virtual_time=False)
+    assert [(one.fault, one.what) for one in late.anomalies[0].sample] == [
+        (1, "the first sign of work came 6.00 s later")
+    ]
+
+
+def test_who_did_nothing_for_too_long_before_it_was_lost_once_more_was_not_back_in_time() -> None:
+    late = lost_twice(8 * SECOND, 10 * SECOND).verdict(BOUND, virtual_time=False)
+    assert [(one.fault, one.what) for one in late.anomalies[0].sample] == [
+        (0, "it was lost again 7.00 s later, without a sign of work")
+    ]
+
+
+def test_a_driver_that_is_killed_once_more_while_it_starts_is_waited_for_anew() -> None:
+    again = msgspec.structs.replace(CRASH, stamp=Stamp(8 * SECOND), number=1, address=None)
+    first, second = (Placed(Stamp(at * SECOND), DRIVER, number, "driver") for at, number in ((1, 2), (9, 3)))
+    claim, crash = recovers(seconds(10)), msgspec.structs.replace(CRASH, address=None)
+    assert verdict(crash, first, again, second, END, claim=claim, signs=[17 * SECOND]).status == "HOLDS"
+    assert verdict(crash, first, again, second, END, claim=claim, signs=[20 * SECOND]).status == "VIOLATED"
+
+
+@pytest.mark.parametrize(("who", "status"), [("op1", "HOLDS"), ("op0", "VIOLATED")])
+def test_who_is_paused_after_it_was_started_again_is_not_waited_for_meanwhile(who: str, status: str) -> None:
+    made = back_after(13 * SECOND)
+    began = made.at - 13 * SECOND
+    bite = Bite(who, f"{who}-3", (f"{who}-0",), True, lasting=True, proof=Proof(3, "actions put off"))
+    made.timeline += [
+        FaultStruck(Stamp(began + 2 * SECOND), 1, f"pause {who}", None, bite),
+        FaultHealed(Stamp(began + 12 * SECOND), 1, f"pause {who}", bite.target, Proof(3, "actions put off")),
+    ]
+    assert made.verdict(BOUND, virtual_time=False).status == status
+
+
+def test_who_gives_no_sign_of_work_up_to_a_late_end_may_not_have_been_back_in_time() -> None:
+    found = verdict(CRASH, BACK, END, claim=recovers(seconds(10)))
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason == (
+        "of driver nobody knows how soon it was back after fault 1: it gave no sign of work until the run came to its "
+        "end 100.00 s later"
+    )
+    assert verdict(CRASH, BACK, Drained(Stamp(9 * SECOND)), claim=recovers(seconds(10))).status == "HOLDS"
+    assert verdict(CRASH, BACK, END).status == "HOLDS"
 
 
 def test_another_replica_that_is_at_work_is_a_sign_of_its_slice() -> None:
@@ -360,7 +481,54 @@ def test_who_always_waits_so_long_for_its_input_was_not_held_up() -> None:
     slow.deliver("op1", 1, 2, 3)
     slow.keep("op0", 1)
     slow.keep("op1", 1)
-    assert slow.verdict(BOUND, virtual_time=False).status == "HOLDS"
+    found = slow.verdict(BOUND, virtual_time=False)
+    assert (found.status, found.summary) == (
+        "HOLDS",
+        "back after 1 fault; allowed of op1-0: what was there for it was taken 6.00 s later, and 6.00 s is what it "
+        "took before the first fault",
+    )
+
+
+def paused_after(first: int, rest: int, late: int) -> Made:
+    """The first event waits so long, and forty more so long each, before the slice is paused; what comes then, so
+    long, while the slice before it goes on."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    for number in range(1, 42):
+        made.offer("a", number)
+        made.take("op0", 1, "a", 1, number, number)
+        made.at += first if number == 1 else rest
+        made.take("op1", 1, "op0", 1, number, number)
+        made.deliver("op1", 1, number)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    made.offer("a", 42)
+    made.take("op0", 1, "a", 1, 42, 42)
+    made.at += 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(made.at), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    healed = made.at
+    made.at += SECOND
+    made.offer("a", 43)
+    made.take("op0", 1, "a", 1, 43, 43)
+    made.at = healed + late
+    made.take("op1", 1, "op0", 1, 42, 43)
+    made.deliver("op1", 1, 42, 43)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_one_that_waited_for_the_start_does_not_make_a_long_wait_usual() -> None:
+    assert paused_after(18 * SECOND, SECOND // 10, 20 * SECOND).verdict(BOUND, virtual_time=False).status == "VIOLATED"
+    assert paused_after(18 * SECOND, SECOND // 10, 4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def test_what_nearly_all_wait_for_is_allowed_beside_the_bound() -> None:
+    assert paused_after(SECOND, 6 * SECOND, 10 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+    found = paused_after(SECOND, 6 * SECOND, 12 * SECOND).verdict(BOUND, virtual_time=False)
+    assert found.anomalies[0].sample[0].what == (
+        "what was there for it was taken 12.00 s later, and 6.00 s is what it took before the first fault"
+    )
 
 
 def test_what_another_fault_holds_up_is_not_held_against_the_first() -> None:

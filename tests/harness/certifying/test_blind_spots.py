@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 
 from profiles import both_sides, passed
+from query_histories import Given, Row, query_history
 from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.blind_spots import (
     ANY_ORDER,
     BESIDE,
     BY_NUMBERS,
+    EQUAL_ROWS,
     IN_C,
     IN_THE_BACKGROUND,
     IN_TURN,
@@ -27,6 +30,7 @@ from streamproof.harness.certifying.blind_spots import (
     note_background,
     note_code_in_c,
     note_data_sources,
+    note_equal_rows,
     note_numbers,
     note_order,
     note_tasks,
@@ -108,6 +112,40 @@ def test_that_rows_come_in_one_order_is_said_where_the_users_code_takes_them_fro
     record = Stamped(0, BatchDone("reference-1", 1, 0, 9, 0, 0, 1, shuffled=shuffled))
     note_order(state, query, Attempt("reference-1", 1, [point], [record]))
     assert state.not_covered == ([ANY_ORDER] if said else [])
+
+
+WORDS = [{"word": word} for word in "abac"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted", "equal"),
+    [
+        (SINK, WORDS, 2),
+        (SINK, [*WORDS, {"word": "a"}, {"word": "b"}], 5),
+        (SINK, [{"word": word, "seq": seq} for seq, word in enumerate("abac")], 0),
+        (replace(SINK, key=("word",)), WORDS, 2),
+        (replace(SINK, key=("word",)), [{"word": word} for word in "abc"], 0),
+        (Query(as_it_comes), [Given(0, WORDS)], 2),
+        (Query(as_it_comes), [Given(0, WORDS[:2]), Given(1, WORDS[2:])], 0),
+        (Query(as_it_comes, mode="complete"), [Given(0, WORDS), Given(1, [*WORDS, *WORDS[:2]])], 5),
+    ],
+    ids=[
+        "read",
+        "several",
+        "told apart",
+        "by a key that is none",
+        "by a key",
+        "of a batch",
+        "of other batches",
+        "of all batches",
+    ],
+)
+def test_that_rows_are_equal_to_others_is_said_with_how_many_they_are(
+    tmp_path: Path, query: Query, wanted: Sequence[Given] | Sequence[Row], equal: int
+) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    note_equal_rows(state, query, query_history(query.shape, wanted, None).records)
+    assert state.not_covered == ([EQUAL_ROWS.format(rows=equal)] if equal else [])
 
 
 class _Rows(DataSource):
