@@ -80,9 +80,7 @@ def _otherwise(operator: Operator[Any], events: Sequence[Event]) -> str:
             again = Going(operator, operator.restore(snapshot), since=events[place - 1], begun=True)
             after = f"restored after {place:,} of {len(events):,} events"
             for number, wanted in enumerate(steps[place:], place):
-                given = (
-                    _taken(again, number, events[number]) if number < len(events) else again.end(_latest(events))
-                )
+                given = _taken(again, number, events[number]) if number < len(events) else again.end(_latest(events))
                 for one, other in zip_longest(wanted, list(given), fillvalue=_NOTHING):
                     if not same_value(list(one), list(other)):
                         instead = reprlib.repr(other.made) if one.of == other.of else str(other)

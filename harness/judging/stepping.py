@@ -30,9 +30,7 @@ class Step(NamedTuple):
 class Going:
     """A state, and what has come to it."""
 
-    def __init__(
-        self, operator: Operator[Any], state: Any, *, since: Event | None = None, begun: bool = False
-    ) -> None:
+    def __init__(self, operator: Operator[Any], state: Any, *, since: Event | None = None, begun: bool = False) -> None:
         """`since`: the epochs before that of this event are over already. `begun`: the state has taken something."""
         self.state = state
         self._operator = operator
