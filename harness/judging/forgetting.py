@@ -24,7 +24,7 @@ from .words import find_false_word
 
 _T = TypeVar("_T")
 
-SAMPLES: Final = 40
+SAMPLES: Final = 24
 """So often is it begun anew with nothing but a window."""
 
 
@@ -71,6 +71,7 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
         alone = Going(operator, operator.initial_state(), since=events[first])
         try:
             for at in range(first, upto + 1):
+                alone.silent = at < place
                 given = list(alone.take(events[at]) if at < len(events) else alone.end(times[-1]))
                 if at >= place and (why := _other(steps[at], given, forgotten, window)):
                     return why

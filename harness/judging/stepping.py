@@ -37,6 +37,8 @@ class Going:
         self._process = operator.process
         self._closed = 0 if since is None or operator.epoch is None else epoch_of(since.time, operator.epoch)
         self._begun = begun
+        self.silent = False
+        """Nobody asks what is made, which spares half of the time."""
 
     def take(self, event: Event) -> Iterator[Step]:
         """What is made of an event, and before it of what is over by then."""
@@ -47,12 +49,12 @@ class Going:
         if operator.by_event_time and self._begun:
             yield from self._due(event.time - 1)
         self._begun = True
-        yield Step(f"of event ({event.source}, {event.seq})", event.time, _said(self._process(event, self.state)))
+        yield Step(f"of event ({event.source}, {event.seq})", event.time, self._said(self._process(event, self.state)))
 
     def tick(self, now: int) -> Iterator[Step]:
         """What is made when its node's clock shows `now`, in ms, where it looks at that."""
         if self._operator.every is not None:
-            yield Step(f"when its clock shows {now:,}", now, _said(self._operator.on_clock(now, self.state)), True)
+            yield Step(f"when its clock shows {now:,}", now, self._said(self._operator.on_clock(now, self.state)), True)
 
     def end(self, latest: int) -> Iterator[Step]:
         """What is made after the last event, where time has come to `latest`."""
@@ -66,15 +68,20 @@ class Going:
     def _close(self, size: int) -> Step:
         upper = end_of(self._closed, size)
         self._closed += 1
-        made = _said(self._operator.close(upper, self.state))
+        made = self._said(self._operator.close(upper, self.state))
         return Step(f"at the end of the epoch up to {upper:,}", upper, made, True)
 
     def _due(self, upto: int) -> Iterator[Step]:
         before = -1
         while (due := self._operator.due(self.state)) is not None and before < due <= upto:
             before = due
-            yield Step(f"when its timer fires at {due:,}", due, _said(self._operator.on_time(due, self.state)), True)
+            yield Step(
+                f"when its timer fires at {due:,}", due, self._said(self._operator.on_time(due, self.state)), True
+            )
 
-
-def _said(outputs: Iterable[Output]) -> list[list[Any]]:
-    return [[key, value if type(value) in PLAIN else carried(value)] for key, value in outputs]
+    def _said(self, outputs: Iterable[Output]) -> list[list[Any]]:
+        if self.silent:
+            for _ in outputs:
+                pass
+            return []
+        return [[key, value if type(value) in PLAIN else carried(value)] for key, value in outputs]
