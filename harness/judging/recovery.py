@@ -25,7 +25,7 @@ from .reruns import BY_TIMER
 if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
-    from .reruns import Derivation
+    from .reruns import Derivation, Rerun
 
 
 @dataclass(frozen=True)
@@ -390,8 +390,8 @@ def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, fail
     for place, (to, emissions) in enumerate(mine.emitted.items()):
         made = [lengths[place] for _, lengths in mine.batches]
         upto = made[before - 1] if before else 0
-        owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(d, mine.hop)][-1:]
-        later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(d, mine.hop)]
+        owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
+        later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(mine, d)]
         first = _first_heard(reexecution, slice_id, to, {*owed, *later})
         at = first.get(owed[0]) if owed else None
         if at is not None and at >= failed:
@@ -407,9 +407,9 @@ def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, fail
     return waited
 
 
-def _at_once(derivation: Derivation, hop: int) -> bool:
-    """Whether an output was made of an input when that was taken, and by no timer."""
-    return bool(derivation[-1] - hop < BY_TIMER)
+def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
+    """Whether an output was made of an input when that was taken, and by no timer and at no end of an epoch."""
+    return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
 
 
 def _first_heard(reexecution: Reexecution, slice_id: str, to: str, wanted: set[Derivation]) -> dict[Derivation, int]:
