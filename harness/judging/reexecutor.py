@@ -41,7 +41,7 @@ from .processing import offer
 from .punctuality import Mistimed
 from .reexecution import Reexecution
 from .reruns import Opening, Rerun
-from .words import in_time
+from .words import earliest_of
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,9 @@ class Reexecutor:
         topology = self._specs[0].topology
         channels = expected.channels
         in_order = {
-            slice_id: in_time([events_of(channels[channel_name(up, slice_id)]) for up in topology.upstream(slice_id)])
+            slice_id: earliest_of(
+                [events_of(channels[channel_name(up, slice_id)]) for up in topology.upstream(slice_id)]
+            )
             for slice_id in taken
             for operator in (topology.stages[operator_of(slice_id)].operator,)
             if operator.window is not None or operator.commutative

@@ -37,7 +37,7 @@ def find_false_word(
     return ""
 
 
-def in_time(channels: Iterable[Sequence[Event]]) -> list[Event]:
+def earliest_of(channels: Iterable[Sequence[Event]]) -> list[Event]:
     """The first events of several channels, or of one on which several came one after the other, by their times. Of
     each as much is looked at as is at hand at once."""
     return sorted(chain.from_iterable(channel[:CHUNK] for channel in channels), key=attrgetter("time"))[:EVENTS]
