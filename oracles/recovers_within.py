@@ -12,14 +12,25 @@ from ..harness.judging.recovery import Recovery, recoveries_of
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
-    """On a real clock, from the failure until the pre-failure progress vector is reached again, no recovery takes
-    longer than t.
+    """On a real clock, from the failure until the pre-failure progress vector is reached again, and the slice is heard
+    again, no recovery takes longer than t.
 
+<<<<<<< HEAD
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
     slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, where no fault struck, and
     where one bit that ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It
     cannot be claimed of a query with a source or a sink of its own, of which nobody sees when it takes what, nor
     certified of any query: a crash state is put back at no moment of a run.
+=======
+    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). It is heard again when an output
+    that nobody had heard before the failure is taken downstream, or delivered; what it waits for inputs is not
+    counted, and where it has made no output of an input, as where only timers or ends of epochs tell, none was due.
+    Of what is not executed again, as a query, outputs are not looked at. Where another replica of the
+    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
+    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It cannot be claimed of
+    a query with a source or a sink of its own, of which nobody sees when it takes what, nor certified of any query: a
+    crash state is put back at no moment of a run.
+>>>>>>> j1
     """
     observables = ("progress",)
     limit = guarantee.within
@@ -28,11 +39,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     if case.timeless:
         return unknown(guarantee, observables, Reason(Why.VIRTUAL_TIME))
     found = case.analysis(recoveries_of)
-    late = [r for r in found if r.total is not None and r.total > limit.micros]
+    late = [r for r in found if r.at_least > limit.micros]
     unfinished = [r for r in found if r.total is None]
     if unfinished and not late:
-        reason = f"{unfinished[0].actor} was not seen to catch up after fault {unfinished[0].fault + 1}"
-        return unknown(guarantee, observables, Reason(Why.INCOMPLETE, reason))
+        return unknown(guarantee, observables, Reason(Why.INCOMPLETE, _unfinished(case, unfinished[0])))
     measured = {r.fault for r in found}
     felt = [struck for struck in case.history.struck() if struck.bite.bit and struck.number not in measured]
     if felt and not late:
@@ -48,9 +58,23 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     return decide(case, guarantee, anomalies, said, unclear=None if found or case.unproven else nothing)
 
 
+def _unfinished(case: Case, recovery: Recovery) -> str:
+    """Why it is not known how long a recovery took."""
+    actor, fault, struck = recovery.actor, recovery.fault + 1, case.history.struck()
+    at = next(one.stamp.at for one in struck if one.number == recovery.fault and actor in one.bite.actors)
+    if recovery.until_caught_up is not None:
+        return f"{actor} came to where it was after fault {fault}, and no new output of it was heard"
+    again = [one for one in struck if one.bite.gone and actor in one.bite.actors and one.stamp.at > at]
+    if again:
+        next_fault = min(again, key=lambda one: one.stamp.at).number + 1
+        return f"{actor} was lost again, by fault {next_fault}, before it had caught up after fault {fault}"
+    return f"{actor} was not seen to catch up after fault {fault}"
+
+
 def _evidence(recovery: Recovery) -> Evidence:
-    total = recovery.total or 0
-    return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
+    least = recovery.at_least / 1e6
+    said = f"not recovered after {least:.2f} s" if recovery.total is None else f"recovered after {least:.2f} s"
+    return Evidence(said, recovery.actor, (), recovery.fault)
 
 
 ORACLE = Oracle(

@@ -20,6 +20,7 @@ from ..harness.core.quantities import Duration, Events
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.collation import Collation, seen
+from ..harness.judging.contents import outputs_that_lack
 from ..harness.judging.exactness import same_value
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
 from ..harness.judging.ordering import order_matters
@@ -50,7 +51,8 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
 
     A horizon is in event time, from the first event that it took on its return, or in the number of events that it has
     taken since. An output differs when it is not what its input gives without failures, or, where that depends on order
-    or on chance, when it was delivered once more and is not what it was. UNKNOWN where outputs still differ, and
+    or on chance, when it lacks an input that came before its own, or was delivered once more and is not what it was.
+    UNKNOWN where outputs still differ, and
     nothing came past the horizon before the end of the input, or none is declared. For a subject that cannot be
     executed again, every difference is too many. (Hwang et al. 2005: convergent recovery.)
     """
@@ -118,6 +120,8 @@ class _Differing:
     derivation: Derivation
     should: Event | None
     channel: str
+    lacks: bool = False
+    """An input of those that it should have been made of is missing from it."""
 
 
 def _all_right(case: Case, reexecution: Reexecution) -> bool:
@@ -131,21 +135,29 @@ def _all_right(case: Case, reexecution: Reexecution) -> bool:
 def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
     fixed = not order_matters(reexecution)
     wanted = case.collation.wanted
+    # What others were made of as well, no order makes good.
+    short = {} if fixed or wanted is None else outputs_that_lack(reexecution, wanted)
     for channel, deliveries in reexecution.deliveries.items():
         if channel.partition(">")[0] in reexecution.doubtful:
             continue
+        lacking = short.get(channel, frozenset())
+        if lacking:
+            for output in (output for delivery in deliveries for output in delivery.outputs()):
+                if output.derivation is not None and output.derivation in lacking:
+                    yield _Differing(output, output.derivation, None, channel, lacks=True)
         if deliveries.count > CHUNK:
             from ..harness.judging.long_channels import differing
 
             due = wanted.delivered[channel] if fixed and wanted is not None else None
             for output, right in differing(deliveries, due):
                 assert output.derivation is not None
-                yield _Differing(output, output.derivation, right, channel)
+                if output.derivation not in lacking:
+                    yield _Differing(output, output.derivation, right, channel)
             continue
         should: dict[Derivation, Event] = dict(wanted.delivered[channel]) if fixed and wanted is not None else {}
         for output in (output for delivery in deliveries for output in delivery.outputs()):
             derivation = output.derivation
-            if derivation is None:
+            if derivation is None or derivation in lacking:
                 continue
             right = should.get(derivation) if fixed else should.setdefault(derivation, output.event)
             if right is None or right.key != output.event.key or not same_value(right.value, output.event.value):
@@ -206,9 +218,10 @@ def _evidence(reexecution: Reexecution, differing: _Differing) -> Evidence:
     event = differing.output.event
     should = differing.should
     right = "nothing" if should is None else f"({should.key!r}, {should.value!r})"
+    said = "lacks an input that came before its own" if differing.lacks else f"should be {right}"
     return Evidence(
-        f"({event.key!r}, {event.value!r}) of {reexecution.said(differing.derivation)} should be {right}, and is past "
-        "the horizon of every recovery",
+        f"({event.key!r}, {event.value!r}) of {reexecution.said(differing.derivation)} {said}, and is past the horizon "
+        "of every recovery",
         differing.channel,
         (differing.output.at,),
     )

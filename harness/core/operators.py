@@ -41,7 +41,8 @@ class Operator(ABC, Generic[State]):
     epoch: int | None = None
     """Milliseconds of event time after which `close` is called; None: never."""
     commutative: bool = False
-    """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch."""
+    """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch. It says
+    nothing of what `process` makes: who tells outputs before an epoch ends tells others in another order."""
     every: int | None = None
     """Milliseconds of its node's clock after which `on_clock` is called; None: never."""
     alpha: float | None = None

@@ -24,7 +24,7 @@ def find_false_commutative(topology: Topology, taken: Mapping[str, Sequence[Even
 
 
 def _is_false(operator: Operator[Any], events: Sequence[Event]) -> str:
-    if operator.epoch is None or not operator.commutative:
+    if operator.epoch is None or not operator.commutative or not operator.deterministic:
         return ""
     why = _depends(operator, operator.epoch, events)
     return why and f"the order of the events of an epoch does not matter; {why}"

@@ -8,7 +8,7 @@ window, what of that is still in the window.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise, starmap
 from operator import eq, le
@@ -41,6 +41,28 @@ class Lacking:
 def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
     """For each input that is missing from outputs, the first of these. What is doubtful is left out."""
     found: dict[tuple[str, Derivation], Lacking] = {}
+    for slice_id, holes in _with_holes(rerun, wanted):
+        for to in rerun.topology.downstream(slice_id):
+            for lacking in _on_channel(rerun, slice_id, to, holes):
+                known = found.get((slice_id, lacking.missing))
+                if known is None or (lacking.forgotten and not known.forgotten):
+                    found[slice_id, lacking.missing] = lacking
+    return list(found.values())
+
+
+def outputs_that_lack(rerun: Reexecution, wanted: Expected) -> dict[str, frozenset[Derivation]]:
+    """Channel -> all outputs on it that lack anything in each copy that was heard; channels without any are not
+    there. What is doubtful is left out."""
+    return {
+        channel_name(slice_id, to): frozenset(copies)
+        for slice_id, holes in _with_holes(rerun, wanted)
+        for to in rerun.topology.downstream(slice_id)
+        if (copies := _copies_that_lack(rerun, slice_id, to, holes))
+    }
+
+
+def _with_holes(rerun: Reexecution, wanted: Expected) -> Iterator[tuple[str, dict[int, _Holes]]]:
+    """The slices with incarnations that had passed over inputs, and these."""
     for slice_id in rerun.stateful():
         if slice_id in rerun.doubtful:
             continue
@@ -57,14 +79,8 @@ def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
             continue
         times = {derivation: event.time for derivation, event in should.items()}
         holes = {one.number: _Holes(rerun, one, places, times) for one in incomplete}
-        if not any(one.spans for one in holes.values()):
-            continue
-        for to in rerun.topology.downstream(slice_id):
-            for lacking in _on_channel(rerun, slice_id, to, holes):
-                known = found.get((slice_id, lacking.missing))
-                if known is None or (lacking.forgotten and not known.forgotten):
-                    found[slice_id, lacking.missing] = lacking
-    return list(found.values())
+        if any(one.spans for one in holes.values()):
+            yield slice_id, holes
 
 
 def _is_a_beginning(
@@ -199,18 +215,7 @@ def _taken_after(rerun: Reexecution, one: Rerun) -> set[Derivation]:
 def _on_channel(rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]) -> list[Lacking]:
     """For each input, the first output on one channel of which every copy that was heard lacks it; once for those
     outputs that the same incarnations have made."""
-    copies: dict[Derivation, dict[int, int]] = {}
-    whole: set[Derivation] = set()
-    for number, one in rerun.reruns[slice_id].items():
-        for output in rerun.heard(one, to):
-            if output in whole:
-                continue
-            at = holes[number].at(output[:-1]) if number in holes else None
-            if at is None:
-                whole.add(output)
-                copies.pop(output, None)
-            else:
-                copies.setdefault(output, {})[number] = at
+    copies = _copies_that_lack(rerun, slice_id, to, holes)
     outputs = list(copies)
     alike: dict[tuple[int, ...], list[int]] = {}
     for place, output in enumerate(outputs):
@@ -232,6 +237,26 @@ def _on_channel(rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, 
                 lacking = Lacking(channel, outputs[places[at]], missing, slice_id, forgotten)
                 found.append((places[at], rank, lacking))
     return [lacking for _, _, lacking in sorted(found, key=lambda one: one[:2])]
+
+
+def _copies_that_lack(
+    rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]
+) -> dict[Derivation, dict[int, int]]:
+    """The outputs on one channel of which every copy that was heard lacks something -> whose copies these are, and
+    where in its lineage each was made."""
+    copies: dict[Derivation, dict[int, int]] = {}
+    whole: set[Derivation] = set()
+    for number, one in rerun.reruns[slice_id].items():
+        for output in rerun.heard(one, to):
+            if output in whole:
+                continue
+            at = holes[number].at(output[:-1]) if number in holes else None
+            if at is None:
+                whole.add(output)
+                copies.pop(output, None)
+            else:
+                copies.setdefault(output, {})[number] = at
+    return copies
 
 
 def _first_within(ats: Sequence[Sequence[int]], rising: bool, spans: Sequence[_Span]) -> int | None:

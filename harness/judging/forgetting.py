@@ -1,58 +1,116 @@
 """Whether an operator forgets when it says that it does.
 
 Schemes keep an input no longer than an operator's `window` says, and judging asks no more of an output than that. An
-operator whose outputs depend on older events would have them both look away, so its word is tried: the newest events of
-a window alone have to make of the next event what all events before it do.
+operator whose outputs depend on older events would have them both look away, so its word is tried: a state that was
+never given what is older than a window has to make the same as one that was given all, of each event, at each timer of
+event time and at each end of an epoch.
+
+It takes the events in the order of their times, whatever channels they come on: where one channel was taken after
+another, all of the second would come too late to say anything.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..core.events import Event
-from ..core.operators import Operator, processor_of
+from ..core.operators import Operator
 from ..core.topology import Topology
 from .exactness import same_value
-from .words import find_false_word, said_of
+from .stepping import Going, Step
+from .words import find_false_word
 
-SAMPLES = 40
-"""Events of a slice of which it is tried."""
+_T = TypeVar("_T")
+
+SAMPLES: Final = 24
+"""So often is it begun anew with nothing but a window."""
 
 
 def find_false_window(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> str:
-    """Which operator does not forget, and what shows it; as `find_false_word`."""
+    """Which operator does not forget, and what shows it; as `find_false_word`. One that draws random numbers, and has
+    seen events leave its window, nobody can try: neither is it believed."""
     return find_false_word(topology, taken, _is_false)
 
 
 def _is_false(operator: Operator[Any], events: Sequence[Event]) -> str:
-    if operator.window is None:
+    window = operator.window
+    if window is None or not events or events[-1].time - events[0].time < window:
         return ""
-    why = _remembers(operator, operator.window, events)
-    return why and f"an event matters no more after {operator.window} ms; {why}"
+    if operator.deterministic:
+        why = _remembers(operator, window, events)
+    else:
+        keeps = operator.initial_state() is not None
+        why = "it does not make the same of the same events each time, so that nobody can try it" if keeps else ""
+    return why and f"an event matters no more after {window} ms; {why}"
+
+
+class _Beginning(NamedTuple):
+    """Where a state begins that is given no more than a window."""
+
+    first: int
+    """The place of the first event that it takes."""
+    place: int
+    """The place of the event with which the window ends."""
 
 
 def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) -> str:
-    step = max(1, len(events) // SAMPLES)
-    made = [said_of(outputs) for outputs in _executed(operator, events)]
-    for place in range(len(events) - 1, -1, -step):
-        event = events[place]
-        if any(other.time > event.time for other in events[:place]):
-            # It came late: what it makes is not of its window alone.
-            continue
-        recent = [other for other in events[: place + 1] if other.time > event.time - window]
+    times = [event.time for event in events]
+    going = Going(operator, operator.initial_state())
+    try:
+        steps = [list(going.take(event)) for event in events]
+        steps.append(list(going.end(times[-1])))
+    except Exception as error:  # Whatever the user's code raises.
+        return f"where events come in the order of their times, it fails: {type(error).__name__}: {error}"
+    beginnings = _beginnings(times, steps, window)
+    for number, (first, place) in enumerate(beginnings):
+        # On until the next takes over, which has been given too little for what is made just before its own event.
+        upto = beginnings[number + 1].place if number + 1 < len(beginnings) else len(events)
+        forgotten = times[first - 1]
+        alone = Going(operator, operator.initial_state(), since=events[first])
         try:
-            alone: object = said_of(_executed(operator, recent)[-1])
+            for at in range(first, upto + 1):
+                alone.silent = at < place
+                given = list(alone.take(events[at]) if at < len(events) else alone.end(times[-1]))
+                if at >= place and (why := _other(steps[at], given, forgotten, window)):
+                    return why
         except Exception as error:  # Whatever the user's code raises where it misses something.
-            alone = f"{type(error).__name__}: {error}"
-        if not same_value(alone, made[place]):
-            return (
-                f"of event ({event.source}, {event.seq}) it makes {made[place]!r} after all that came before it, and "
-                f"after the events of its window alone {alone!r}"
-            )
+            return f"never given the events up to {forgotten:,} ms, it fails: {type(error).__name__}: {error}"
     return ""
 
 
-def _executed(operator: Operator[Any], events: Sequence[Event]) -> list[list[tuple[str, Any]]]:
-    state, process = operator.initial_state(), processor_of(operator, 0)
-    return [list(process(event, state)) for event in events]
+def _beginnings(times: Sequence[int], steps: Sequence[Sequence[Step]], window: int) -> list[_Beginning]:
+    """By places: for what makes outputs first of all, which may be seldom; and evenly."""
+    telling = [(place, step) for place, some in enumerate(steps) for step in some if step.made]
+    told = _spread(telling, SAMPLES)
+    others = [(place, steps[place][-1]) for place in _spread(range(len(times)), max(4, SAMPLES - len(told)))]
+    found: dict[int, _Beginning] = {}
+    for place, step in (*others, *told):
+        since = step.time - window
+        first = bisect_left(times, since) if step.at_end else bisect_right(times, since)
+        # Of what lies wholly within the first window, nothing is forgotten.
+        if 0 < first <= min(place, len(times) - 1):
+            found[place] = _Beginning(first, place)
+    return [found[place] for place in sorted(found)]
+
+
+def _spread(some: Sequence[_T], count: int) -> list[_T]:
+    """So many of these at most, the last one among them."""
+    return list(some[:: -max(1, -(-len(some) // count))])
+
+
+def _other(wanted: Sequence[Step], given: Sequence[Step], forgotten: int, window: int) -> str:
+    """What is made otherwise where the events up to the time `forgotten` are missing, of what may not need them."""
+    due, came = (
+        {step.of: step.made for step in some if step.made and forgotten + step.at_end <= step.time - window}
+        for some in (wanted, given)
+    )
+    for of in {**due, **came}:
+        made, instead = due.get(of, []), came.get(of, [])
+        if not same_value(made, instead):
+            return (
+                f"{of} it makes {made!r} after all that came before it, and {instead!r} where it was never given the "
+                f"events up to {forgotten:,} ms"
+            )
+    return ""

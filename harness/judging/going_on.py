@@ -11,16 +11,17 @@ shares with it has changed by then.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ..core.events import PLAIN, Event, Output, carried
+from ..core.events import Event
 from ..core.operators import Operator, rows_of
 from ..core.slice_names import operator_of
 from ..core.topology import Topology
-from ..protocol.merging import end_of, epoch_of
+from ..protocol.merging import epoch_of
 from .exactness import other_keys, same_value
+from .stepping import Going, Step
 
 EVENTS: Final = 400
 """Of each slice, so many are executed at most."""
@@ -32,17 +33,7 @@ _TICK: Final = 10
 """The clock is read after so many events each."""
 
 
-class _Step(NamedTuple):
-    """What was made at once."""
-
-    of: str
-    made: list[list[Any]]
-
-    def __str__(self) -> str:
-        return f"{reprlib.repr(self.made)} {self.of}".strip()
-
-
-_NOTHING: Final = _Step("", [])
+_NOTHING: Final = Step("", 0, [])
 
 
 def false_snapshots(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> dict[str, str]:
@@ -73,23 +64,23 @@ def _otherwise(operator: Operator[Any], events: Sequence[Event]) -> str:
     """What one state makes of events, and one that was restored on the way makes otherwise; empty where none does."""
     snapshots: dict[int, bytes] = {}
     try:
-        own = _Going(operator, operator.initial_state())
+        own = Going(operator, operator.initial_state())
         wanting = set(places_of(len(events)))
-        steps: list[list[_Step]] = []
+        steps: list[list[Step]] = []
         for place, event in enumerate(events):
             if place in wanting:
                 snapshots[place] = operator.snapshot(own.state)
-            steps.append(list(own.take(place, event)))
-        steps.append(list(own.end(events)))
+            steps.append(list(_taken(own, place, event)))
+        steps.append(list(own.end(_latest(events))))
         rows = rows_of(operator, own.state)
     except Exception:  # Whatever the user's code raises: whoever executes it to judge says so.
         return ""
     for place, snapshot in snapshots.items():
         try:
-            again = _Going(operator, operator.restore(snapshot), events[:place])
+            again = Going(operator, operator.restore(snapshot), since=events[place - 1], begun=True)
             after = f"restored after {place:,} of {len(events):,} events"
             for number, wanted in enumerate(steps[place:], place):
-                given = again.take(number, events[number]) if number < len(events) else again.end(events)
+                given = _taken(again, number, events[number]) if number < len(events) else again.end(_latest(events))
                 for one, other in zip_longest(wanted, list(given), fillvalue=_NOTHING):
                     if not same_value(list(one), list(other)):
                         instead = reprlib.repr(other.made) if one.of == other.of else str(other)
@@ -103,50 +94,11 @@ def _otherwise(operator: Operator[Any], events: Sequence[Event]) -> str:
     return ""
 
 
-class _Going:
-    """A state, and what has come to it."""
-
-    def __init__(self, operator: Operator[Any], state: Any, before: Sequence[Event] = ()) -> None:
-        self.state = state
-        self._operator = operator
-        self._process = operator.process
-        self._closed = self._epoch(before[-1]) if before and operator.epoch is not None else 0
-
-    def _epoch(self, event: Event) -> int:
-        assert self._operator.epoch is not None
-        return epoch_of(event.time, self._operator.epoch)
-
-    def take(self, place: int, event: Event) -> Iterator[_Step]:
-        operator = self._operator
-        if operator.epoch is not None:
-            while self._closed < self._epoch(event):
-                yield self._close()
-        if operator.by_event_time and place:
-            yield from self._due(event.time - 1)
-        yield _Step(f"of event ({event.source}, {event.seq})", _said(self._process(event, self.state)))
-        if operator.every is not None and place % _TICK == _TICK - 1:
-            yield _Step(f"when its clock shows {event.time:,}", _said(operator.on_clock(event.time, self.state)))
-
-    def end(self, events: Sequence[Event]) -> Iterator[_Step]:
-        if not events:
-            return
-        if self._operator.epoch is not None:
-            yield self._close()
-        if self._operator.by_event_time:
-            yield from self._due(max(event.time for event in events))
-
-    def _close(self) -> _Step:
-        assert self._operator.epoch is not None
-        upper = end_of(self._closed, self._operator.epoch)
-        self._closed += 1
-        return _Step(f"at the end of the epoch up to {upper:,}", _said(self._operator.close(upper, self.state)))
-
-    def _due(self, upto: int) -> Iterator[_Step]:
-        before = -1
-        while (due := self._operator.due(self.state)) is not None and before < due <= upto:
-            before = due
-            yield _Step(f"when its timer fires at {due:,}", _said(self._operator.on_time(due, self.state)))
+def _taken(going: Going, place: int, event: Event) -> Iterator[Step]:
+    yield from going.take(event)
+    if place % _TICK == _TICK - 1:
+        yield from going.tick(event.time)
 
 
-def _said(outputs: Iterable[Output]) -> list[list[Any]]:
-    return [[key, value if type(value) in PLAIN else carried(value)] for key, value in outputs]
+def _latest(events: Sequence[Event]) -> int:
+    return max((event.time for event in events), default=-1)

@@ -1,4 +1,8 @@
-"""How long each recovery took, in parts: detected, redeployed, restored, caught up.
+"""How long each recovery took, in parts: detected, redeployed, restored, caught up, heard again.
+
+It is over when the slice has come to where it was before, and is heard again: what it makes from there on has been
+taken downstream, or delivered. How long it waits for inputs of which to make anything is not part of it, and where
+nothing is made, nothing was due.
 
 Where a slice has another replica in sync, nothing has to be redeployed or restored: its recovery is over when its
 outputs go on. They never stop where the other is active already; then what is measured is how long nobody heard of it,
@@ -16,11 +20,12 @@ from ..core.slice_names import channel_name, slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
 from .incarnations import in_time, losses
+from .reruns import BY_TIMER
 
 if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
-    from .reruns import Derivation
+    from .reruns import Derivation, Rerun
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,27 @@ class Recovery:
     """From then until its state was there."""
     caught_up: int | None
     """From then until it had reached the progress vector of the one that died."""
+    heard: int | None = 0
+    """From then until its outputs went on; none where nothing was due, or nobody looked."""
 
     @property
     def total(self) -> int | None:
-        parts = (self.detected, self.redeployed, self.restored, self.caught_up)
-        return None if any(part is None for part in parts) else sum(part for part in parts if part is not None)
+        whole = self.until_caught_up
+        return None if whole is None or self.heard is None else whole + self.heard
+
+    @property
+    def until_caught_up(self) -> int | None:
+        parts = self._parts
+        return None if any(part is None for part in parts) else self.at_least - (self.heard or 0)
+
+    @property
+    def at_least(self) -> int:
+        """How long it took, or longer, where a part was not reached."""
+        return sum(part or 0 for part in (*self._parts, self.heard))
+
+    @property
+    def _parts(self) -> tuple[int | None, ...]:
+        return self.detected, self.redeployed, self.restored, self.caught_up
 
 
 def recoveries_of(case: Case) -> list[Recovery]:
@@ -70,8 +91,9 @@ def recoveries(history: History, reexecution: Reexecution | None = None) -> list
 
 
 def sure_recoveries(history: History) -> list[Recovery]:
-    """Those of which the records alone tell how long they took, or that they are not over: what is not here may have
-    taken longer than its numbers say, which shows when the operators are executed again."""
+    """Those of which the records alone tell when they had come to where they were before, or that they have not: what
+    is not here may have taken longer than its numbers say, which shows when the operators are executed again. So does
+    when they were heard again, which is in none of these."""
     lost = losses(history)
     at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
     return [
@@ -154,21 +176,26 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
 
 def _heard_anew(reexecution: Reexecution, slice_id: str) -> Iterator[tuple[int, int]]:
     """The same of outputs that nobody had heard of any copy: one that lags behind repeats what others have said."""
-    said: list[tuple[int, int, Sequence[Derivation | None]]] = []
-    for to in reexecution.topology.downstream(slice_id):
-        deliveries = reexecution.deliveries.get(channel_name(slice_id, to), ())
-        said += ((one.at, one.record.incarnation, one.derivations) for one in deliveries)
-        for number, rerun in reexecution.reruns.get(to, {}).items():
-            begin = 0
-            for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
-                if record.upstream == slice_id:
-                    said.append((at, record.upstream_incarnation, rerun.took[begin:end]))
-                begin = end
+    said = [one for to in reexecution.topology.downstream(slice_id) for one in _said_to(reexecution, slice_id, to)]
     known: set[Derivation | None] = {None}
     for at, number, derivations in sorted(said, key=lambda one: one[0]):
         if not known.issuperset(derivations):
             known.update(derivations)
             yield at, number
+
+
+def _said_to(
+    reexecution: Reexecution, slice_id: str, to: str
+) -> Iterator[tuple[int, int, Sequence[Derivation | None]]]:
+    """When outputs on one channel were taken or delivered, whose copies, and which."""
+    for one in reexecution.deliveries.get(channel_name(slice_id, to), ()):
+        yield one.at, one.record.incarnation, one.derivations
+    for number, rerun in reexecution.reruns.get(to, {}).items():
+        begin = 0
+        for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
+            if record.upstream == slice_id:
+                yield at, record.upstream_incarnation, rerun.took[begin:end]
+            begin = end
 
 
 def _takings(reexecution: Reexecution, slice_id: str, incarnation: int) -> Iterator[tuple[Taken, int]]:
@@ -252,6 +279,9 @@ def _recovery(
     if reached is not None and reexecution is not None:
         again = _when_made_good(reexecution, slice_of(actor), incarnation, reached)
         reached = None if again is None else max(reached, again)
+    heard: int | None = 0
+    if reached is not None and reexecution is not None:
+        heard = _until_heard(reexecution, slice_of(actor), incarnation, failed, reached)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -261,6 +291,7 @@ def _recovery(
         _span(gone, placed_at),
         _span(placed_at, started),
         _span(started, reached),
+        heard,
     )
 
 
@@ -340,3 +371,52 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
                 at = time
         begin = end
     return None if missing else at
+
+
+_LATER = 1_000
+"""So many outputs that an incarnation made after it had caught up are looked for."""
+
+
+def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, failed: int, reached: int) -> int | None:
+    """From when an incarnation had caught up until it was heard on each of its channels, by outputs that nobody had
+    heard before the failure: the last that it had made by then, or else the first that it made later, less
+    the time until it took what that was made of. None where it made such, and none was heard."""
+    mine = reexecution.reruns.get(slice_id, {}).get(incarnation)
+    if mine is None or slice_id in reexecution.doubtful or len(mine.stretches) > 1:
+        return 0
+    times = [at for _, at in _takings(reexecution, slice_id, incarnation)][: len(mine.batches)]
+    before = sum(at <= reached for at in times)
+    waited = 0
+    for place, (to, emissions) in enumerate(mine.emitted.items()):
+        made = [lengths[place] for _, lengths in mine.batches]
+        upto = made[before - 1] if before else 0
+        owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
+        later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(mine, d)]
+        first = _first_heard(reexecution, slice_id, to, {*owed, *later})
+        at = first.get(owed[0]) if owed else None
+        if at is not None and at >= failed:
+            waited = max(waited, at - reached)
+            continue
+        heard = [d for d in later if d in first]
+        if heard:
+            number = emissions.derivations[upto : upto + _LATER].index(heard[0]) + upto
+            taken = next(time for time, length in zip(times, made, strict=False) if length > number)
+            waited = max(waited, first[heard[0]] - max(taken, reached))
+        elif later or (owed and at is None):
+            return None
+    return waited
+
+
+def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
+    """Whether an output was made of an input when that was taken, and by no timer and at no end of an epoch."""
+    return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
+
+
+def _first_heard(reexecution: Reexecution, slice_id: str, to: str, wanted: set[Derivation]) -> dict[Derivation, int]:
+    """When the first copy of each of these outputs on one channel was heard; those that nobody heard are not there."""
+    found: dict[Derivation, int] = {}
+    for at, _, derivations in _said_to(reexecution, slice_id, to) if wanted else ():
+        for derivation in derivations:
+            if derivation in wanted and at < found.get(derivation, at + 1):
+                found[derivation] = at
+    return found

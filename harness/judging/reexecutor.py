@@ -10,7 +10,7 @@ from typing import Final, get_args
 import msgspec
 
 from ..core.events import Event, Value
-from ..core.slice_names import channel_name
+from ..core.slice_names import channel_name, operator_of
 from ..core.topology import Role, Topology
 from ..protocol.spec import SliceSpec
 from ..recording.history import in_tables, of
@@ -41,6 +41,7 @@ from .processing import offer
 from .punctuality import Mistimed
 from .reexecution import Reexecution
 from .reruns import Opening, Rerun
+from .words import earliest_of
 
 
 @dataclass(frozen=True)
@@ -320,5 +321,14 @@ class Reexecutor:
         """With what is wrong about what its operators say of themselves."""
         taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
         topology = self._specs[0].topology
-        said = find_false_window(topology, taken) or find_false_commutative(topology, taken)
+        channels = expected.channels
+        in_order = {
+            slice_id: earliest_of(
+                [events_of(channels[channel_name(up, slice_id)]) for up in topology.upstream(slice_id)]
+            )
+            for slice_id in taken
+            for operator in (topology.stages[operator_of(slice_id)].operator,)
+            if operator.window is not None or operator.commutative
+        }
+        said = find_false_window(topology, in_order) or find_false_commutative(topology, in_order)
         return replace(expected, false_word=said, false_snapshots=false_snapshots(topology, taken))

@@ -158,6 +158,8 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool, back: bool) -> It
             "restored": recovery.restored,
             "caught up": recovery.caught_up,
         }
+        if recovery.heard:
+            parts["heard again"] = recovery.heard
         total = recovery.total
         if total is None:
             reached = [f"{name} {_time(part, part)}" for name, part in parts.items() if part is not None]
@@ -166,6 +168,8 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool, back: bool) -> It
                 yield Fact("recovery", f"{recovery.actor} is back; how long it took in all is not on record{known}")
                 continue
             short = "has not come to where it was" if recovery.restored is not None else "did not come back"
+            if recovery.until_caught_up is not None:
+                short = "has come to where it was, and nothing new was heard of it"
             text = f"{recovery.actor} {short} ({', then '.join(reached) or 'not even detected'})"
             yield Fact("recovery", text, Tone.OPEN)
             continue

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,11 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
-from streamproof.harness.core.operators import Operator
+from streamproof.harness.core.operators import Operator, RandomOperator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.topology import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.judging.forgetting import find_false_window
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.windows import WindowedCount
@@ -72,3 +75,101 @@ def test_a_window_that_is_longer_than_it_says(operator: type[Operator[object]], 
 def test_one_that_forgets_in_time_is_believed() -> None:
     scenario = Scenario(upstream_backup(topology_of(WindowedCount(20))), numbered(events=64, keys=4, batch=4))
     assert run(scenario, [crash("count-0").after(events(30))]).verdict(EXACTLY_ONCE).status is Status.HOLDS
+
+
+class Seldom(Operator[dict[str, Any]]):
+    """Keeps the times of the last `kept` ms, or of all, and tells of a few events how many these are."""
+
+    fan_out = 1
+    window = 10
+
+    def __init__(self, kept: int | None) -> None:
+        self._kept = kept
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"times": [], "due": None}
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        state["times"].append(event.time)
+        return self._total(event.time, state) if event.value in (77, 150) else []
+
+    def _total(self, time: int, state: dict[str, Any]) -> list[Output]:
+        if self._kept is not None:
+            state["times"] = [one for one in state["times"] if one > time - self._kept]
+        return [("total", len(state["times"]))]
+
+
+class Timed(Seldom):
+    """Tells it by a timer, every 20 ms."""
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        state["times"].append(event.time)
+        state["due"] = state["due"] or (event.time // 20 + 1) * 20
+        return []
+
+    def due(self, state: dict[str, Any]) -> int | None:
+        due: int | None = state["due"]
+        return due
+
+    def on_time(self, time: int, state: dict[str, Any]) -> list[Output]:
+        state["due"] = time + 20
+        return self._total(time, state)
+
+
+class Closed(Seldom):
+    """Tells it at the ends of epochs."""
+
+    epoch = 20
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        state["times"].append(event.time)
+        return []
+
+    def close(self, upper: int, state: dict[str, Any]) -> list[Output]:
+        return self._total(upper, state)
+
+
+@pytest.mark.parametrize("tells", [Seldom, Timed, Closed])
+def test_what_is_told_seldom_and_at_ends_is_tried_too(tells: type[Seldom]) -> None:
+    fed = {"count-0": [Event("source-0", seq, "k", seq - 1, seq) for seq in range(1, 201)]}
+    assert "count" in find_false_window(topology_of(tells(None)), fed)
+    assert "count" in find_false_window(topology_of(tells(18)), fed), "a little too short"
+    assert find_false_window(topology_of(tells(10)), fed) == ""
+
+
+def test_a_window_up_to_a_timer_may_have_its_first_moment_in_it() -> None:
+    class Jumping(Timed):
+        def _total(self, time: int, state: dict[str, Any]) -> list[Output]:
+            count = len([one for one in state["times"] if time - 20 <= one < time])
+            state["times"] = [one for one in state["times"] if one >= time]
+            return [("total", count)]
+
+    operator = Jumping(None)
+    operator.window = 20
+    fed = {"count-0": [Event("source-0", seq, "k", seq, seq) for seq in range(1, 201)]}
+    assert find_false_window(topology_of(operator), fed) == ""
+
+
+@pytest.mark.parametrize("kept", [None, 10])
+def test_channels_are_tried_in_the_order_of_their_times(kept: int | None) -> None:
+    edges = Edge("a", "count"), Edge("b", "count"), Edge("count", "sink")
+    topology = Topology("counts", {"count": Stage(Seldom(kept))}, edges, ("a", "b"))
+    scenario = Scenario(source_replay(topology, timeout=seconds(0.05)), numbered(events=160, keys=2, batch=4))
+    verdict = run(scenario, []).verdict(AT_LEAST_ONCE)
+    assert verdict.status is (Status.UNKNOWN if kept is None else Status.HOLDS)
+
+
+class Drawn(RandomOperator[list[int]]):
+    window = 10
+
+    def initial_state(self) -> list[int]:
+        return []
+
+    def process_with(self, event: Event, state: list[int], random: Random) -> list[Output]:
+        return []
+
+
+def test_what_nobody_can_try_is_not_believed_once_events_have_left_the_window() -> None:
+    events = [Event("source-0", seq, "k", seq, seq) for seq in range(1, 31)]
+    assert "nobody can try it" in find_false_window(topology_of(Drawn()), {"count-0": events})
+    assert find_false_window(topology_of(Drawn()), {"count-0": events[:10]}) == ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from handmade import Log, Made, Pass, chain
-from streamproof.harness.core.events import NUMBERING_SPAN
+from streamproof.harness.core.events import NUMBERING_SPAN, Event, Output
 from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
@@ -14,6 +18,18 @@ from streamproof.harness.judging.recovery import recoveries, recoveries_of, sure
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Bite, FaultStruck, Proof, Stamp
 from streamproof.harness.reporting.html.lanes import Doing, lanes_of
+
+
+class Silent(Operator[list[int]]):
+    """Keeps its inputs and tells nothing."""
+
+    def initial_state(self) -> list[int]:
+        return []
+
+    def process(self, event: Event, state: list[int]) -> Iterable[Output]:
+        state.append(event.value)
+        return []
+
 
 LOST, BACK = 1_000_000, 3_500_000
 """Microseconds: when a slice is lost, and when its successor has caught up."""
@@ -31,6 +47,8 @@ def crashed(*, back: bool = True, again: bool = False) -> Made:
     if back:
         made.at = BACK - 1
         made.take("op0", 2, "a", 1, 1, 6)
+        made.at = BACK - 1
+        made.deliver("op0", 2, *range(1, 7))
     if again:
         made.at = BACK + 10
         made.lose("op0", 2, fault=1)
@@ -63,6 +81,61 @@ def test_one_that_was_not_seen_to_catch_up_is_open() -> None:
     assert (found.status, found.reason) == (Status.UNKNOWN, "op0-0 was not seen to catch up after fault 1")
     found = verdict(crashed(again=True), BACK - LOST)
     assert (found.status, found.reason) == (Status.UNKNOWN, "op0-0 was not seen to catch up after fault 2")
+
+
+def heard(*, after: int | None, operator: type[Operator[Any]] = Log, waits: int = 0) -> Made:
+    """One that has its inputs again a second after it was lost, with `waits` before there is more than it had before,
+    and is heard anew so long after that."""
+    made = Made(chain(operator()))
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 3)
+    if operator is Log:
+        made.deliver("op0", 1, 1, 2, 3)
+    made.at = LOST - 1
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    made.at = 2 * LOST - 1
+    made.take("op0", 2, "a", 1, 1, 3)
+    made.at += waits
+    made.take("op0", 2, "a", 1, 4, 6)
+    if after is not None:
+        made.at += after
+        made.deliver("op0", 2, *range(1, 7))
+    made.keep("op0", 2)
+    return made
+
+
+def test_who_has_its_inputs_again_and_is_not_heard_is_not_back() -> None:
+    late = verdict(heard(after=600_000_000), 5_000_000)
+    assert late.status is Status.VIOLATED
+    assert late.anomalies[0].sample[0].what == "recovered after 601.00 s"
+    never = verdict(heard(after=None), 5_000_000)
+    assert never.status is Status.UNKNOWN
+    assert never.reason == "op0-0 came to where it was after fault 1, and no new output of it was heard"
+    assert verdict(heard(after=None), 900_000).status is Status.VIOLATED, "it took a second at least"
+
+
+def test_what_a_recovered_slice_waits_for_its_input_is_no_part_of_the_recovery() -> None:
+    found = verdict(heard(after=500_000, waits=600_000_000), 1_600_000)
+    assert (found.status, found.summary) == (Status.HOLDS, "slowest of 1 recoveries 1.50 s")
+
+
+def test_who_makes_nothing_is_back_when_it_has_its_inputs() -> None:
+    found = verdict(heard(after=None, operator=Silent), 1_100_000)
+    assert (found.status, found.summary) == (Status.HOLDS, "slowest of 1 recoveries 1.00 s")
+
+
+def test_one_that_was_lost_again_on_its_way_is_said_to_have_been() -> None:
+    made = crashed(back=False)
+    made.at = BACK
+    made.lose("op0", 2, fault=1)
+    made.start("op0", 3)
+    made.take("op0", 3, "a", 1, 1, 6)
+    made.deliver("op0", 3, *range(1, 7))
+    found = verdict(made, 10_000_000)
+    assert found.status is Status.UNKNOWN
+    assert found.reason == "op0-0 was lost again, by fault 2, before it had caught up after fault 1"
 
 
 def test_but_another_that_was_late_was_late() -> None:
@@ -132,6 +205,8 @@ def both_lost(numbering: Numbering) -> Made:
     made.at = BACK - 1
     made.take("op1", 2, "op0", 2, first + 1, first + 3)
     made.take("op1", 2, "op0", 2, first + 4, first + 5)
+    made.at -= 2
+    made.deliver("op1", 2, *range(first, first + 4))
     made.keep("op0", 2)
     made.keep("op1", 2)
     return made
@@ -143,7 +218,8 @@ def test_numbers_that_begin_above_the_old_ones_are_no_progress(numbering: Number
     assert verdict(made, BACK - LOST + 1).status is Status.HOLDS
     late = verdict(made, BACK - LOST)
     assert late.status is Status.VIOLATED
-    assert [one.where for one in late.anomalies[0].sample] == ["op1-0"]
+    # What op0 made anew was heard when op1 took it.
+    assert [one.where for one in late.anomalies[0].sample] == ["op1-0", "op0-0"]
 
 
 def test_where_nothing_is_executed_again_no_recovery_is_shorter_than_the_one_that_is_judged() -> None:

@@ -199,3 +199,49 @@ def test_an_input_in_the_window_that_is_not_in_the_state_is_lost() -> None:
     assert [t.anomaly for t in verdict.anomalies] == [Anomaly.LOST_INPUT]
     assert "input a-0 #4" in verdict.anomalies[0].sample[0].what
     assert any(isinstance(s.record, Kept) for s in made.records)
+
+
+@pytest.mark.parametrize("sources", [("a",), ("a", "b")])
+def test_outputs_that_lack_what_a_crash_took_differ_whatever_else_comes(sources: tuple[str, ...]) -> None:
+    """A state is lost for good, so that the windows after it have too little in them. What comes on another channel at
+    the very end makes the order matter, and excuses none of that."""
+    made = Made(chain(Last(), sources=sources))
+    made.offer("a", *[1] * 30)
+    for source in sources[1:]:
+        made.offer(source, 0)
+    for source in sources:
+        made.start(source, 1)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 15)
+    made.deliver("op0", 1, *range(1, 16))
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=16)
+    made.take("op0", 2, "a", 1, 16, 30)
+    for source in sources[1:]:
+        made.take("op0", 2, source, 1, 1, 1)
+    made.deliver("op0", 2, *range(16, 30 + len(sources)))
+    made.keep("op0", 2)
+    short = made.verdict(rollback_recovery(converges_within=Events(2)))
+    assert short.status is Status.VIOLATED
+    assert [tally.count for tally in short.anomalies] == [7]
+    assert made.verdict(rollback_recovery(converges_within=Events(9))).status is Status.HOLDS
+
+
+def test_where_order_matters_and_nothing_is_lacking_nothing_differs() -> None:
+    made = Made(chain(Last(), sources=("a", "b")))
+    made.offer("a", *[1] * 20)
+    made.offer("b", 0)
+    for source in ("a", "b"):
+        made.start(source, 1)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 8)
+    made.checkpoint("op0", 1, 1)
+    made.deliver("op0", 1, *range(1, 9))
+    made.lose("op0", 1)
+    made.start("op0", 2, restored=(1, 1), next_seq=9)
+    made.take("op0", 2, "a", 1, 9, 20)
+    made.take("op0", 2, "b", 1, 1, 1)
+    made.deliver("op0", 2, *range(9, 22))
+    made.keep("op0", 2)
+    verdict = made.verdict(rollback_recovery(converges_within=Events(1)))
+    assert (verdict.status, verdict.summary.count("differ")) == (Status.HOLDS, 0)

@@ -92,6 +92,8 @@ class RecoveryBar:
     @property
     def missed(self) -> str:
         """What an actor did not come to that did not come to its end."""
+        if any(part.name == "caught up" for part in self.parts):
+            return "not heard again"
         return "not where it was" if any(part.name == "restored" for part in self.parts) else "not back"
 
 
@@ -115,6 +117,7 @@ def recovery_bars(
             "restored": one.restored,
             "replayed": replay,
             "caught up": one.caught_up if replay is None or one.caught_up is None else one.caught_up - replay,
+            "heard again": one.heard or None,
         }
         bar = tuple(RecoveryPart(name, part) for name, part in parts.items() if part is not None)
         found.append(RecoveryBar(one.actor, one.incarnation, one.fault + 1, at, bar, one.total is not None, over - at))

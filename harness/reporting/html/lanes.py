@@ -115,11 +115,11 @@ def lanes_of(history: History, ends: int, recoveries: Iterable[Recovery] = ()) -
     struck = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
     placed = {(one.actor, one.incarnation): one.stamp.at for one in history.timeline if isinstance(one, Placed)}
     known = {
-        (one.actor, one.incarnation): at + one.total
+        (one.actor, one.incarnation): at + one.until_caught_up
         for one in recoveries
         for at in [struck.get((one.fault, one.actor), 0)]
         # A replica that takes over was there before.
-        if one.total is not None and placed.get((one.actor, one.incarnation), -1) >= at
+        if one.until_caught_up is not None and placed.get((one.actor, one.incarnation), -1) >= at
     }
     return [*_nodes(history, ends), *_actors(history, ends, known)]
 

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from handmade import Log, Made, chain
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint, recovery
 from streamproof.harness.judging.incarnations import losses
 from streamproof.harness.judging.proven_faults import Faults
 from streamproof.harness.judging.recovery import recoveries
+from streamproof.harness.judging.reexecutor import Reexecutor
 from streamproof.harness.recording.history import (
     Bite,
     Drained,
@@ -37,6 +40,16 @@ def test_a_recovery_has_the_parts_that_the_world_gave_it() -> None:
     assert (found.detected, found.redeployed, found.restored) == (5_000, 3_000, 0)
     assert found.caught_up is not None
     assert found.total == 8_000 + found.caught_up
+
+
+@pytest.mark.parametrize("case", ["epoch-based-processing-masked/tumbling-count", "passive-replication/word-count-zen"])
+def test_who_recovers_is_heard_again_whether_inputs_or_ends_of_epochs_tell(case: str) -> None:
+    of = scenario_of(case)
+    assert isinstance(of.subject, SchemeSubject)
+    history = history_of(of, [crash("count-0").after(events(20))])
+    (found,) = recoveries(history, Reexecutor(of.subject.specs).reexecute(history.records))
+    assert found.heard is not None
+    assert found.total == (found.until_caught_up or 0) + found.heard
 
 
 def test_who_dies_while_it_starts_is_not_its_own_successor() -> None:

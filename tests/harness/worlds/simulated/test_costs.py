@@ -25,6 +25,7 @@ from streamproof.harness.core.topology import Edge, Partitioning, Stage, Topolog
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.judging.recovery import Recovery, recoveries
+from streamproof.harness.judging.reexecutor import Reexecutor
 from streamproof.harness.recording.history import FaultStruck, History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Offered, Taken
@@ -253,7 +254,7 @@ def recovery(behind: int, cost: Duration) -> Recovery:
     workload = paced(60, rate=100)
     fault = crash("work-0").after(events(40 + behind))
     history = run(subject, workload, Costs({"work": cost}), fault)
-    (found,) = recoveries(history)
+    (found,) = recoveries(history, Reexecutor(subject.specs).reexecute(history.records))
     return found
 
 
