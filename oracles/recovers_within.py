@@ -15,22 +15,14 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """On a real clock, from the failure until the pre-failure progress vector is reached again, and the slice is heard
     again, no recovery takes longer than t.
 
-<<<<<<< HEAD
-    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
-    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, where no fault struck, and
-    where one bit that ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It
-    cannot be claimed of a query with a source or a sink of its own, of which nobody sees when it takes what, nor
-    certified of any query: a crash state is put back at no moment of a run.
-=======
     Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). It is heard again when an output
     that nobody had heard before the failure is taken downstream, or delivered; what it waits for inputs is not
     counted, and where it has made no output of an input, as where only timers or ends of epochs tell, none was due.
-    Of what is not executed again, as a query, outputs are not looked at. Where another replica of the
-    slice was in sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, and where a fault bit that
-    ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It cannot be claimed of
-    a query with a source or a sink of its own, of which nobody sees when it takes what, nor certified of any query: a
-    crash state is put back at no moment of a run.
->>>>>>> j1
+    Of what is not executed again, as a query, outputs are not looked at. Where another replica of the slice was in
+    sync, until the slice's outputs go on. UNKNOWN where the clock is virtual, where no fault struck, and where one bit
+    that ended no slice, as a pause or a link that broke: how long that is felt, nobody has measured. It cannot be
+    claimed of a query with a source or a sink of its own, of which nobody sees when it takes what, nor certified of any
+    query: a crash state is put back at no moment of a run.
     """
     observables = ("progress",)
     limit = guarantee.within
