@@ -21,11 +21,18 @@ from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.judging.waiting_inputs import ChannelPassages, Waited
 from ..harness.recording.history import Aborted, Drained, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
+    Adopted,
     Changed,
+    CheckpointDurable,
+    CheckpointTaken,
+    Compensated,
     Decided,
+    Fired,
     InSync,
     Offered,
     Opened,
+    PartialTaken,
+    Promoted,
     Record,
     Refused,
     Restored,
@@ -46,7 +53,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
     left what there was for it alone for longer than that, beyond what it took nearly all before the first fault; nor
-    must one that was started again, and had asked for its input. A wait ends where the one that is waited for is lost
+    must one that was started again, and had given a sign without taking any of it, as where it asked for its input, was
+    promoted, or took a checkpoint. A wait ends where the one that is waited for is lost
     once more: that fault has its own; and while another fault that hit it is in force, nobody waits. Of a query with a
     sink of its own, whose record has nothing of its work before the end, the bound is the time without any sign of work
     (a batch planned, or committed) after which the run is given up.
@@ -261,9 +269,9 @@ def _waits_for(
     began = _began(case.history, [actor], ended, first.at)
     since = ended if began is None else began
     yield _Wait(_undisturbed(case, struck, actor, since, first.at), actor, struck)
-    if not first.asks:
+    if not first.takes_nothing:
         return
-    work = next((sign.at for sign in coming if not sign.asks), None)
+    work = next((sign.at for sign in coming if not sign.takes_nothing), None)
     until = gone if work is None else work
     if until is not None and until - since > limit:
         waited = _left_alone_anew(case, actor, ended, until)
@@ -304,7 +312,7 @@ def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until:
 
 
 def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Waited | None:
-    """How long somebody who had asked for its input, after it was started again, left alone what was there for it."""
+    """How long somebody who was there, after it was started again, left alone what was there for it."""
     placed = (entry for entry in case.history.timeline if isinstance(entry, Placed))
     before = {one.incarnation for one in placed if one.actor == actor and one.stamp.at < ended}
     return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until)
@@ -321,8 +329,22 @@ class _Sign:
     """That somebody was at work."""
 
     at: int
-    asks: bool = False
-    """It has asked for a channel, or was asked for one: that shows that it is there, not that it takes what comes."""
+    takes_nothing: bool = False
+    """It shows that somebody is there, and not that it takes what comes."""
+
+
+_TAKES_NOTHING: Final = (
+    Opened,
+    CheckpointTaken,
+    PartialTaken,
+    CheckpointDurable,
+    Fired,
+    Promoted,
+    Compensated,
+    Adopted,
+)
+"""What a slice does of itself, or as others ask or change it: the first is of who has asked for a channel, and of who
+was asked for it."""
 
 
 def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[_Sign]]:
@@ -332,7 +354,7 @@ def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[_Sign]
     for stamped in history.records:
         record = stamped.record
         if _is_sign(record):
-            sign = _Sign(stamped.at, isinstance(record, Opened))
+            sign = _Sign(stamped.at, isinstance(record, _TAKES_NOTHING))
             signs[_ANYBODY].append(sign)
             signs.setdefault(slice_of(whose(record)), []).append(sign)
             if isinstance(record, Opened):

@@ -33,7 +33,18 @@ from streamproof.harness.recording.history import (
     Stamp,
     TimelineEntry,
 )
-from streamproof.harness.recording.records import BatchDone, Delivered, Stamped
+from streamproof.harness.recording.records import (
+    BatchDone,
+    CheckpointDurable,
+    CheckpointTaken,
+    Compensated,
+    Delivered,
+    Opened,
+    PartialTaken,
+    Promoted,
+    Record,
+    Stamped,
+)
 
 SHAPE = OutputShape(OutputMode.APPEND)
 SECOND = 1_000_000
@@ -298,7 +309,32 @@ def test_a_slice_that_asks_for_its_input_and_does_not_take_what_is_there_is_not_
     assert back_after(4 * SECOND, opened=SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
-@pytest.mark.parametrize(("made_anew", "status"), [(8, "HOLDS"), (1, "VIOLATED")])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        Opened("op0-0", 1, "op1-0", 3, 0, 4),
+        CheckpointTaken("op1-0", 3, 1),
+        PartialTaken("op1-0", 3, 1),
+        CheckpointDurable("op1-0", 3, 1),
+        Promoted("op1-0", 3),
+        Compensated("op1-0", 3, 1.0),
+    ],
+    ids=lambda sign: type(sign).__name__,
+)
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_slice_that_is_there_and_does_not_take_what_is_there_for_it_is_not_back(sign: Record, asks: bool) -> None:
+    def judged(late: int) -> Verdict:
+        made = back_after(late, opened=SECOND if asks else None)
+        place = next(n for n, one in enumerate(made.records) if one.at >= made.at - late // 2)
+        made.records.insert(place, Stamped(2 * SECOND, sign))
+        return made.verdict(BOUND, virtual_time=False)
+
+    late = judged(600 * SECOND)
+    assert late.anomalies[0].sample[0].what == "what was there for it was taken 600.00 s later"
+    assert judged(4 * SECOND).status == "HOLDS"
+
+
+@pytest.mark.parametrize(("made_anew", "status"), [(4, "HOLDS"), (1, "VIOLATED")])
 def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_anew: int, status: str) -> None:
     """Both are lost: the one after it asks at once, and waits for the one before it."""
     made = Made(chain(Pass(), Pass()))
@@ -314,12 +350,9 @@ def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_ane
     made.open("a", 1, "op0", 2, 3)
     made.open("op0", 2, "op1", 2, 1)
     began = made.at
-    if made_anew > 4:
-        made.at = began + 4 * SECOND
-        made.checkpoint("op0", 2, 1)
     made.at = began + made_anew * SECOND
     made.take("op0", 2, "a", 1, 1, 2)
-    made.at = began + 9 * SECOND
+    made.at = began + 8 * SECOND
     made.take("op1", 2, "op0", 2, 1, 2)
     made.deliver("op1", 2, 1, 2)
     made.keep("op0", 2)
