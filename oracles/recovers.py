@@ -54,13 +54,15 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
     left what there was for it alone for longer than that, beyond what it took nearly all before the first fault; nor
     must one that was started again, and had given a sign without taking any of it, as where it asked for its input, was
-    promoted, or took a checkpoint. A wait ends where the one that is waited for is lost
-    once more: that fault has its own; and while another fault that hit it is in force, nobody waits. Of a query with a
-    sink of its own, whose record has nothing of its work before the end, the bound is the time without any sign of work
-    (a batch planned, or committed) after which the run is given up.
-    UNKNOWN where it was still at work when it was given up, where a fault was in force until then, where no fault
-    struck, where one that was ended gave no sign of work at all until the run came to its end, later than that, or the
-    clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that does implies it.
+    promoted, or took a checkpoint. A wait ends where the one that is waited for is lost once more: that fault has its
+    own; and while another fault that hit it is in force, nobody waits. Of a query with a sink of its own, whose record
+    has nothing of its work before the end, the bound is the time without any sign of work (a batch planned, or
+    committed) after which the run is given up. UNKNOWN where it was still at work when it was given up, where a fault
+    was in force until then, where no fault struck, where one that was ended gave no sign of work at all until the run
+    came to its end, later than that, where the clock is virtual and a bound was stated, or where something was left
+    alone for longer than that and nobody knows what is usual, since nothing had passed there before the first fault,
+    or, in a topology with feedback, since when it was there. It says nothing of what comes out, and no guarantee that
+    does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
@@ -220,9 +222,13 @@ def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
             ups = topology.upstream(slice_id)
             # Of a link both ends are hit, and nothing but what passes between them.
             senders = [up for up in ups if up in hit] if is_link(one.bite.target) else ups
-            waited = case.analysis(ChannelPassages).waited(slice_id, senders, at)
-            if waited is not None:
-                yield _Wait(waited.micros, slice_id, one, _TAKEN, usual=waited.usual)
+            for waited in case.analysis(ChannelPassages).waited(slice_id, senders, at):
+                yield _untaken(waited, slice_id, one, _TAKEN)
+
+
+def _untaken(waited: Waited, where: str, struck: FaultStruck, what: str) -> _Wait:
+    said = f"{what}; {waited.unknown}" if waited.unknown else what
+    return _Wait(waited.micros, where, struck, said, sure=not waited.unknown, usual=waited.usual)
 
 
 def _healed(history: History) -> dict[tuple[int, str], int]:
@@ -274,9 +280,8 @@ def _waits_for(
     work = next((sign.at for sign in coming if not sign.takes_nothing), None)
     until = gone if work is None else work
     if until is not None and until - since > limit:
-        waited = _left_alone_anew(case, actor, ended, until)
-        if waited is not None:
-            yield _Wait(waited.micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN, usual=waited.usual)
+        for waited in _left_alone_anew(case, actor, ended, until):
+            yield _untaken(waited, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN)
 
 
 def _in_vain(case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None) -> Iterator[_Wait]:
@@ -311,7 +316,7 @@ def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until:
     return max(longest, until - since)
 
 
-def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Waited | None:
+def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Sequence[Waited]:
     """How long somebody who was there, after it was started again, left alone what was there for it."""
     placed = (entry for entry in case.history.timeline if isinstance(entry, Placed))
     before = {one.incarnation for one in placed if one.actor == actor and one.stamp.at < ended}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
 
-from handmade import Made, Pass, chain
+from handmade import Highest, Made, Pass, chain
 from query_histories import JUDGES, Given, query_history
 from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.topology import Edge, Stage
 from streamproof.harness.core.verdicts import Anomaly, Verdict
 from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, collate_references
@@ -482,6 +484,81 @@ def test_the_work_of_others_does_not_show_that_who_was_held_up_is_back(bite: Bit
     (late,) = found.anomalies[0].sample
     assert (late.where, late.what, late.fault) == ("op1-0", "what was there for it was taken 6.00 s later", 0)
     assert disturbed_until(4 * SECOND, bite).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def first_of_all_lost(late: int) -> Made:
+    """A slice is lost before anything has passed, asks at once, and takes so long after it was started again."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.lose("op1", 1)
+    made.offer("a", 1, 2)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.start("op1", 2)
+    began = made.at
+    made.open("op0", 1, "op1", 2, 3)
+    made.at = began + late
+    made.take("op1", 2, "op0", 1, 1, 2)
+    made.deliver("op1", 2, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 2)
+    return made
+
+
+def test_of_who_is_lost_before_anything_has_passed_nobody_knows_how_long_is_usual() -> None:
+    found = first_of_all_lost(60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason == (
+        "of op1-0 nobody knows how soon it was back after fault 1: what was there for it was taken 60.00 s later; "
+        "nothing had passed there before the first fault, so that nobody knows how long is usual"
+    )
+    assert first_of_all_lost(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def paused_first_of_all(late: int) -> Made:
+    """The same of who is paused."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    made.offer("a", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    healed = made.at = made.at + 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(healed), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    made.at += SECOND
+    made.offer("a", 2)
+    made.take("op0", 1, "a", 1, 2, 2)
+    made.at = healed + late
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.deliver("op1", 1, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_of_who_is_paused_before_anything_has_passed_nobody_knows_how_long_is_usual() -> None:
+    found = paused_first_of_all(60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert "what was there for it was taken 60.00 s later; nothing had passed there" in found.reason
+    assert paused_first_of_all(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def led_back(made: Made) -> Made:
+    """The same records, where the second operator leads back to the first, which passes on what is new."""
+    back = Edge("op1", "op0", feedback=True, leads_to=0)
+    stages = {**made.topology.stages, "op0": Stage(Highest())}
+    return replace(made, topology=replace(made.topology, stages=stages, edges=(*made.topology.edges, back)))
+
+
+@pytest.mark.parametrize("made", [back_after, disturbed_until], ids=["lost", "paused"])
+def test_in_a_topology_with_feedback_nobody_knows_since_when_something_was_there(made: Callable[..., Made]) -> None:
+    more = {"opened": SECOND} if made is back_after else {}
+    found = led_back(made(60 * SECOND, **more)).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason.endswith(
+        "was there for it was taken 60.00 s later; in a topology with feedback nobody knows since when it was there"
+    )
+    assert led_back(made(4 * SECOND, **more)).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
 @pytest.mark.parametrize("bite", [PAUSE, CUT], ids=["paused", "cut off"])
