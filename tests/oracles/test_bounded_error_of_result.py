@@ -533,6 +533,41 @@ def test_a_driver_that_fails_of_what_was_lost_has_crashed() -> None:
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=both)) == 1
 
 
+def refused(at: int, until: int) -> Sequence[FaultStruck | FaultHealed]:
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, lasting=True)
+    return (
+        FaultStruck(Stamp(at), 0, "failed-write driver", None, bite),
+        FaultHealed(Stamp(until), 0, "failed-write driver", DRIVER, Proof(3, "writes refused")),
+    )
+
+
+def failed_at(at: int, incarnation: int) -> IncarnationFailed:
+    return IncarnationFailed(Stamp(at), DRIVER, incarnation, 3, "OSError: [Errno 5]", disturbed=True)
+
+
+def again_at(at: int, incarnation: int) -> Placed:
+    return Placed(Stamp(at), DRIVER, incarnation, DRIVER)
+
+
+@pytest.mark.parametrize("back", [7, 9], ids=["while it lasts", "when it is over"])
+def test_a_driver_that_fails_of_what_is_refused_for_a_while_has_crashed_whenever_it_is_back(back: int) -> None:
+    faults = [*refused(5, 8), failed_at(6, 1), again_at(back, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
+    assert [status_of(rows(n), LINES[:70], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    # Who was told later of what had been refused before.
+    told_later = [*refused(5, 8), failed_at(9, 1), again_at(10, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=told_later)) == 1
+
+
+def test_each_driver_that_fails_of_what_is_refused_has_crashed() -> None:
+    faults = [*refused(5, 20), failed_at(6, 1), again_at(7, 2), failed_at(8, 2), again_at(9, 3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 2
+    assert [status_of(rows(n), LINES[:40], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    # Who began when it was over failed of something else.
+    alone = [*refused(5, 8), failed_at(6, 1), again_at(9, 2), failed_at(10, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=alone)) == 1
+
+
 def test_a_recovery_from_what_was_durable_stands_for_a_crash() -> None:
     bite = Bite(DRIVER, "worker", (DRIVER,), True, proof=Proof(7, "files put back"))
     put_back = msgspec.structs.replace(hit(5), bite=bite)
