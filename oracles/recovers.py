@@ -179,6 +179,7 @@ _ANYBODY = ""
 
 
 _WORTH_SAYING: Final = 10_000
+"""From so many microseconds on, which is what two digits show, what is usual is told."""
 
 
 def _seconds(micros: int) -> str:

@@ -607,7 +607,7 @@ def test_its_twin_holds_in_both_orders_of_its_tasks(certify: Callable[..., Certi
         (ProcessDied("an attempt ended with status -9"), 1, ""),
         (DeadlinePassed("the end of the input", 120, "nothing"), 1, ""),
         (InvalidOperator("query failed: OutOfMemoryError"), 1, ""),
-        (ProcessDied("an attempt ended with status -9"), 2, "by what is no error of its own: an attempt ended"),
+        (ProcessDied("an attempt ended with status -9"), 2, "the last time by what is no error of its own: an attempt"),
         (DeadlinePassed("the end of the input", 120, "nothing"), 2, "fails where the tasks of a stage come in the"),
     ],
     ids=["once by the machine", "silent once", "by an error once", "twice by the machine", "silent twice"],
