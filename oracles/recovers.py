@@ -61,8 +61,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     was in force until then, where no fault struck, where one that was ended gave no sign of work at all until the run
     came to its end, later than that, where the clock is virtual and a bound was stated, or where something was left
     alone for longer than that and nobody knows what is usual, since nothing had passed there before the first fault,
-    or, in a topology with feedback, since when it was there. It says nothing of what comes out, and no guarantee that
-    does implies it.
+    or, in a topology with feedback, since when it was there, or whether anything was there for anybody. It says nothing
+    of what comes out, and no guarantee that does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
@@ -255,7 +255,10 @@ def _waits(case: Case, struck: list[FaultStruck], limit: int) -> Iterator[_Wait]
             began = _began(case.history, one.bite.actors, ended, first)
             since = ended if began is None else began
             there = case.analysis(ChannelPassages).something_since(ended) if first - since > limit else None
-            yield _Wait(first - (since if there is None else max(since, there)), _where(one), one)
+            if there is not None or case.collation.reexecution is None:
+                yield _Wait(first - max(since, there or 0), _where(one), one)
+            else:
+                yield _Wait(first - since, _where(one), one, _NOTHING_TO_DO, sure=False)
 
 
 def _began(history: History, actors: Sequence[str], ended: int, until: int) -> int | None:
@@ -324,6 +327,7 @@ def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Sequence
     return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until)
 
 
+_NOTHING_TO_DO: Final = "the first sign of work came {} later, and nothing is known to have been there for anybody"
 _TAKEN: Final = "what was there for it was taken {} later"
 _LOST_AGAIN: Final = "it was lost again {} later, without a sign of work"
 _LOST_UNTAKEN: Final = "it was lost again {} after something was there for it, of which it had taken nothing"

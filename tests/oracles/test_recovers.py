@@ -486,6 +486,35 @@ def test_the_work_of_others_does_not_show_that_who_was_held_up_is_back(bite: Bit
     assert disturbed_until(4 * SECOND, bite).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
+def paused_at_the_end(late: int) -> Made:
+    """A slice is paused once all was taken, and the run comes to its end so long after that."""
+    made = Made(chain(Pass(), Pass()))
+    made.offer("a", 1, 2)
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.deliver("op1", 1, 1, 2)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    healed = made.at = made.at + 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(healed), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    made.at = healed + late
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_where_nothing_is_known_to_have_been_there_to_do_a_late_sign_of_work_is_no_violation() -> None:
+    found = paused_at_the_end(10 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason.endswith(
+        "the first sign of work came 10.00 s later, and nothing is known to have been there for anybody"
+    )
+    assert paused_at_the_end(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+    in_a_cycle = led_back(disturbed_until(11 * SECOND, offered=9 * SECOND))
+    assert in_a_cycle.verdict(BOUND, virtual_time=False).status == "UNKNOWN"
+
+
 def first_of_all_lost(late: int) -> Made:
     """A slice is lost before anything has passed, asks at once, and takes so long after it was started again."""
     made = Made(chain(Pass(), Pass()))
