@@ -11,16 +11,17 @@ what is not known of it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..core.slice_names import channel_name
 from ..core.topology import Role
 from ..protocol.merging import Order
 from ..recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp, Placed
-from ..recording.records import Taken
+from ..recording.records import Closed, Fired, Taken
 from .reruns import BY_TIMER, Derivation
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _USUAL: Final = 0.95
 """The share of what a channel had passed without a fault that took no longer than is usual."""
+_Kind = TypeVar("_Kind", Taken, Closed, Fired)
 _DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)
 
 
@@ -175,8 +177,7 @@ def _first_taken(run: Reexecution, slice_id: str, senders: Collection[str], ende
 
 
 def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
-    """When each output for a slice was first made; without what timers and ends of epochs made, of which the input does
-    not tell when that was."""
+    """When each output for a slice was first made."""
     if up in run.sources:
         return {(event.source, event.seq): at for event, at in zip(run.offered[up], run.offered_at[up], strict=True)}
     found: dict[Derivation, int] = {}
@@ -187,14 +188,20 @@ def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
 
 
 def _made_by(run: Reexecution, up: str, to: str, number: int) -> Iterator[tuple[Derivation, int]]:
-    """The same of one incarnation: what it made itself."""
+    """The same of one incarnation: what it made itself, of an input, at the end of an epoch or at a timer."""
     rerun = run.reruns[up][number]
-    when = {d: at for at, _, derivations in _intakes(run, up, number) for d in derivations}
+    when: dict[Derivation, int] = {d: at for at, _, derivations in _intakes(run, up, number) for d in derivations}
+    when.update(((up, record.epoch), at) for record, at in _booked(run, up, number, Closed))
+    fired = [at for _, at in _booked(run, up, number, Fired)]
     for stretch in rerun.stretches:
-        for derivation in stretch.emitted[to].derivations:
-            at = when.get(derivation[:-1])
-            if at is not None and derivation[-1] - rerun.hop < BY_TIMER:
+        place = list(stretch.emitted).index(to)
+        upto = [lengths[place] for lengths in stretch.firings]
+        for position, derivation in enumerate(stretch.emitted[to].derivations):
+            of_timer = derivation[-1] - rerun.hop >= BY_TIMER
+            at = fired[bisect_right(upto, position)] if of_timer else when.get(derivation[:-1])
+            if at is not None:
                 yield derivation, at
+        del fired[: len(upto)]
 
 
 def _first_made(run: Reexecution, up: str, to: str, before: Collection[int], ended: int) -> int | None:
@@ -242,9 +249,14 @@ def _intakes(
 ) -> Iterator[tuple[int, Taken, Sequence[Derivation]]]:
     """When an incarnation took what, of one sender or of all."""
     rerun, begin = run.reruns[slice_id][number], 0
-    entries = zip(run.books[slice_id], run.times[slice_id], strict=True)
-    batches = ((record, at) for record, at in entries if isinstance(record, Taken) and record.incarnation == number)
-    for (record, at), (end, _) in zip(batches, rerun.batches, strict=True):
+    for (record, at), (end, _) in zip(_booked(run, slice_id, number, Taken), rerun.batches, strict=True):
         if up in (None, record.upstream):
             yield at, record, rerun.took[begin:end]
         begin = end
+
+
+def _booked(run: Reexecution, slice_id: str, number: int, kind: type[_Kind]) -> Iterator[tuple[_Kind, int]]:
+    """What an incarnation noted of a kind, and when."""
+    for record, at in zip(run.books[slice_id], run.times[slice_id], strict=True):
+        if isinstance(record, kind) and record.incarnation == number:
+            yield record, at

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
 from handmade import Highest, Made, Pass, chain
 from query_histories import JUDGES, Given, query_history
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
 from streamproof.harness.core.lattice import implied, ranked
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.topology import Edge, Stage
@@ -20,6 +23,7 @@ from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.stalls import ATTEMPTS, STATED
+from streamproof.harness.protocol.merging import Merge
 from streamproof.harness.recording.history import (
     Aborted,
     Bite,
@@ -39,14 +43,19 @@ from streamproof.harness.recording.records import (
     BatchDone,
     CheckpointDurable,
     CheckpointTaken,
+    Closed,
     Compensated,
     Delivered,
+    Fired,
     Opened,
     PartialTaken,
     Promoted,
     Record,
     Stamped,
 )
+from streamproof.reference_impls.mechanisms.epochs import Epochs
+from streamproof.reference_impls.mechanisms.merges import ByTime
+from streamproof.scenarios.in_time import SumByTime
 
 SHAPE = OutputShape(OutputMode.APPEND)
 SECOND = 1_000_000
@@ -253,6 +262,22 @@ def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
 BOUND = recovers(seconds(5))
 
 
+class Growing(Operator[list[int]]):
+    """At the end of each epoch says the sum of all that came."""
+
+    epoch = 20
+
+    def initial_state(self) -> list[int]:
+        return [0]
+
+    def process(self, event: Event, state: list[int]) -> Iterable[Output]:
+        state[0] += event.value
+        return ()
+
+    def close(self, upper: int, state: list[int]) -> Iterable[Output]:
+        return [("grown", state[0])]
+
+
 def back_after(late: int, *, opened: int | None = None, replicas: int = 1, idle: bool = False) -> Made:
     """A slice is lost, and takes again after so long; the one before it works on all the while, or is `idle` until
     then."""
@@ -360,6 +385,49 @@ def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_ane
     made.keep("op0", 2)
     made.keep("op1", 2)
     assert made.verdict(BOUND, virtual_time=False).status == status
+
+
+def behind(operator: Operator[Any], merge: Merge, ends: Sequence[Record], late: int) -> Made:
+    """A slice is lost, asks for its input at once, and takes so long after that what the slice before it has made at
+    these ends of windows."""
+    made = Made(chain(operator, Pass(), sources=("a", "b")), merge=merge)
+    made.offer("a", 1, 2, every=20)
+    made.offer("b", 3, 4, every=10)
+    for name in ("a", "b", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "b", 1, 1, 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op0", 1, "b", 1, 2, 2)
+    made.note(ends[0])
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.lose("op1", 1)
+    made.start("op1", 2)
+    made.take("op0", 1, "a", 1, 2, 2)
+    made.note(ends[1])
+    began = made.at
+    made.open("op0", 1, "op1", 2, 3)
+    made.at = began + late
+    made.take("op1", 2, "op0", 1, 1, 2)
+    made.deliver("op1", 2, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("operator", "merge", "ends"),
+    [
+        (SumByTime(20), ByTime(), [Fired("op0-0", 1, time, time, clock=False) for time in (20, 40)]),
+        (Growing(), Epochs(20), [Closed("op0-0", 1, epoch) for epoch in (0, 1)]),
+    ],
+    ids=["timers", "ends of epochs"],
+)
+def test_what_timers_and_ends_of_epochs_make_is_there_when_they_made_it(
+    operator: Operator[Any], merge: Merge, ends: Sequence[Record]
+) -> None:
+    found = behind(operator, merge, ends, 60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert found.anomalies[0].sample[0].what == "what was there for it was taken 60.00 s later"
+    assert behind(operator, merge, ends, 4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
 def lost_twice(again: int, back: int, *, started: int = SECOND) -> Made:
