@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ..core.slice_names import channel_name
 from ..core.topology import Role
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _USUAL: Final = 0.95
 """The share of what a channel had passed without a fault that took no longer than is usual."""
-_Kind = TypeVar("_Kind", Taken, Closed, Fired)
 _DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)
 
 
@@ -190,9 +189,9 @@ def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
 def _made_by(run: Reexecution, up: str, to: str, number: int) -> Iterator[tuple[Derivation, int]]:
     """The same of one incarnation: what it made itself, of an input, at the end of an epoch or at a timer."""
     rerun = run.reruns[up][number]
-    when: dict[Derivation, int] = {d: at for at, _, derivations in _intakes(run, up, number) for d in derivations}
-    when.update(((up, record.epoch), at) for record, at in _booked(run, up, number, Closed))
-    fired = [at for _, at in _booked(run, up, number, Fired)]
+    when: dict[Derivation, int] = {d: at for at, _, derivations in run.timed_intakes(rerun) for d in derivations}
+    when.update(((up, record.epoch), at) for at, record in run.timed(rerun, Closed))
+    fired = [at for at, _ in run.timed(rerun, Fired)]
     for stretch in rerun.stretches:
         place = list(stretch.emitted).index(to)
         upto = [lengths[place] for lengths in stretch.firings]
@@ -210,10 +209,10 @@ def _first_made(run: Reexecution, up: str, to: str, before: Collection[int], end
     first = min(
         (
             (at, record.upstream_incarnation, derivations[0])
-            for number in run.reruns.get(to, {})
+            for number, rerun in run.reruns.get(to, {}).items()
             if number not in before
-            for at, record, derivations in _intakes(run, to, number, up)
-            if at > ended and derivations
+            for at, record, derivations in run.timed_intakes(rerun)
+            if record.upstream == up and at > ended and derivations
         ),
         key=lambda one: one[0],
         default=None,
@@ -236,27 +235,10 @@ def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
     if run.topology.role(to) is Role.SINK:
         told = ((one.at, one.derivations) for one in run.deliveries.get(channel_name(up, to), ()))
     else:
-        told = ((at, ds) for number in run.reruns.get(to, {}) for at, _, ds in _intakes(run, to, number, up))
+        intakes = (one for rerun in run.reruns.get(to, {}).values() for one in run.timed_intakes(rerun))
+        told = ((at, derivations) for at, record, derivations in intakes if record.upstream == up)
     for at, derivations in told:
         for derivation in derivations:
             if derivation is not None:
                 found[derivation] = min(at, found.get(derivation, at))
     return found
-
-
-def _intakes(
-    run: Reexecution, slice_id: str, number: int, up: str | None = None
-) -> Iterator[tuple[int, Taken, Sequence[Derivation]]]:
-    """When an incarnation took what, of one sender or of all."""
-    rerun, begin = run.reruns[slice_id][number], 0
-    for (record, at), (end, _) in zip(_booked(run, slice_id, number, Taken), rerun.batches, strict=True):
-        if up in (None, record.upstream):
-            yield at, record, rerun.took[begin:end]
-        begin = end
-
-
-def _booked(run: Reexecution, slice_id: str, number: int, kind: type[_Kind]) -> Iterator[tuple[_Kind, int]]:
-    """What an incarnation noted of a kind, and when."""
-    for record, at in zip(run.books[slice_id], run.times[slice_id], strict=True):
-        if isinstance(record, kind) and record.incarnation == number:
-            yield record, at
