@@ -24,13 +24,12 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     A row that is there once too often is no bounded loss: there are none, beyond the duplicates that the claim states.
     Nor is, where rows are counted, one that should not be there and is in nobody's place, or a number that is none.
     What is compared is T, once the run has come to its end; what was given on the way is not. UNKNOWN where runs
-    without failures disagree, where no crash struck, where something is off though a fault took a message or a write
-    alone and nobody has crashed, where rows without a key may be there twice or stand in the place of missing ones,
-    where the bound of so many crashes would hold though all of the result were lost, and more is gone than one may
-    take, and where the user's function is no distance: it gives 0 of tables that differ, is not finite, or changes its
-    mind. (Ours; of schemes, Huang and Lee,
-    "Toward High-Performance Distributed Stream Processing via Approximate Fault Tolerance", PVLDB 2016, bound what a
-    failure takes in this way.)
+    without failures disagree, where no crash struck and no more is gone than one may take, where anything is off,
+    however much, though a fault took a message or a write alone and nobody has crashed, where rows without a key may be
+    there twice or stand in the place of missing ones, where the bound of so many crashes would hold though all of the
+    result were lost, and more is gone than one may take, and where the user's function is no distance: it gives 0 of
+    tables that differ, is not finite, or changes its mind. (Ours; of schemes, Huang and Lee, "Toward High-Performance
+    Distributed Stream Processing via Approximate Fault Tolerance", PVLDB 2016, bound what a failure takes in this way.)
     """
     collation = case.collation
     if collation.reexecution is not None or (collation.shape is None and not collation.incomplete):
@@ -44,16 +43,18 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
         said = "the table was not read at the end"
         return unknown(guarantee, collation.observables, Reason(Why.INCOMPLETE, said))
     crashes = crashes_of(case.history)
+    unbound = not crashes and spared(case.history)
     error = measure_error(bound, tables)
-    found = tuple(_found(case, bound, error, crashes))
-    unclear = _unclear(bound, error, crashes, spared(case.history))
+    found = tuple(_found(case, bound, error, crashes, unbound))
+    unclear = _unclear(bound, error, crashes, unbound)
     return decide(case, guarantee, found, _holds(bound, error, crashes), unclear=unclear)
 
 
-def _found(case: Case, bound: ResultBound, error: ResultError, crashes: int) -> Iterator[Tally]:
+def _found(case: Case, bound: ResultBound, error: ResultError, crashes: int, unbound: bool) -> Iterator[Tally]:
+    """`unbound`: a fault took something, and nobody has crashed, so that no bound speaks of it."""
     collation = case.collation
     wrong = list(chain(collation.lost_state.sample, collation.phantoms.sample))
-    if error.error is not None and error.error > bound.at_most * max(1, crashes):
+    if error.error is not None and error.error > bound.at_most * max(1, crashes) and not unbound:
         after = "" if crashes == 1 else f", after {crashes:,} crashes"
         said = f"an error of {bound.said(error.error)}, of at most {bound.said(bound.at_most)} a crash{after}"
         yield tally(Anomaly.BOUND_EXCEEDED, 1, [_with_a_row(said, wrong)])
@@ -81,7 +82,7 @@ def _with_a_row(said: str, wrong: list[Evidence]) -> Evidence:
     return Evidence(f"{said}: {first.what}", first.where, first.at, first.fault)
 
 
-def _unclear(bound: ResultBound, error: ResultError, crashes: int, spares: bool) -> Reason | None:
+def _unclear(bound: ResultBound, error: ResultError, crashes: int, unbound: bool) -> Reason | None:
     """Why nothing can be said though nothing was found."""
     if error.no_distance:
         return Reason(Why.NO_DISTANCE, error.no_distance)
@@ -90,7 +91,7 @@ def _unclear(bound: ResultBound, error: ResultError, crashes: int, spares: bool)
     if error.twice + error.perhaps_twice > bound.duplicates:
         doubtful = f"{_rows(error.perhaps_twice)} there once too often, or in the place of missing ones"
         return Reason(Why.AMBIGUOUS, f"{doubtful}, and the table has no key that would tell: name its key columns")
-    if not crashes and spares:
+    if unbound:
         if not error.error:
             return None
         said = f"an error of {bound.said(error.error)}, and nobody has crashed"

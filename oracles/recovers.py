@@ -21,11 +21,18 @@ from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.judging.waiting_inputs import ChannelPassages, Waited
 from ..harness.recording.history import Aborted, Drained, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
+    Adopted,
     Changed,
+    CheckpointDurable,
+    CheckpointTaken,
+    Compensated,
     Decided,
+    Fired,
     InSync,
     Offered,
     Opened,
+    PartialTaken,
+    Promoted,
     Record,
     Refused,
     Restored,
@@ -46,13 +53,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     the first one of that slice, or of another replica of it, after it was started again. Where it had ended none, as a
     pause or a cut link, the first one of anybody once there was something to do; and a slice that was hit must not have
     left what there was for it alone for longer than that, beyond what it took nearly all before the first fault; nor
-    must one that was started again, and had asked for its input. A wait ends where the one that is waited for is lost
-    once more: that fault has its own; and while another fault that hit it is in force, nobody waits. Of a query with a
-    sink of its own, whose record has nothing of its work before the end, the bound is the time without any sign of work
-    (a batch planned, or committed) after which the run is given up.
-    UNKNOWN where it was still at work when it was given up, where a fault was in force until then, where no fault
-    struck, where one that was ended gave no sign of work at all until the run came to its end, later than that, or the
-    clock is virtual and a bound was stated. It says nothing of what comes out, and no guarantee that does implies it.
+    must one that was started again, and had given a sign without taking any of it, as where it asked for its input, was
+    promoted, or took a checkpoint. A wait ends where the one that is waited for is lost once more: that fault has its
+    own; and while another fault that hit it is in force, nobody waits. Of a query with a sink of its own, whose record
+    has nothing of its work before the end, the bound is the time without any sign of work (a batch planned, or
+    committed) after which the run is given up. UNKNOWN where it was still at work when it was given up, where a fault
+    was in force until then, where no fault struck, where one that was ended gave no sign of work at all until the run
+    came to its end, later than that, where the clock is virtual and a bound was stated, or where something was left
+    alone for longer than that and nobody knows what is usual, since nothing had passed there before the first fault,
+    or, in a topology with feedback, since when it was there, or whether anything was there for anybody. It says nothing
+    of what comes out, and no guarantee that does implies it.
     """
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
@@ -169,6 +179,7 @@ _ANYBODY = ""
 
 
 _WORTH_SAYING: Final = 10_000
+"""From so many microseconds on, which is what two digits show, what is usual is told."""
 
 
 def _seconds(micros: int) -> str:
@@ -212,9 +223,13 @@ def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
             ups = topology.upstream(slice_id)
             # Of a link both ends are hit, and nothing but what passes between them.
             senders = [up for up in ups if up in hit] if is_link(one.bite.target) else ups
-            waited = case.analysis(ChannelPassages).waited(slice_id, senders, at)
-            if waited is not None:
-                yield _Wait(waited.micros, slice_id, one, _TAKEN, usual=waited.usual)
+            for waited in case.analysis(ChannelPassages).waited(slice_id, senders, at):
+                yield _untaken(waited, slice_id, one, _TAKEN)
+
+
+def _untaken(waited: Waited, where: str, struck: FaultStruck, what: str) -> _Wait:
+    said = f"{what}; {waited.unknown}" if waited.unknown else what
+    return _Wait(waited.micros, where, struck, said, sure=not waited.unknown, usual=waited.usual)
 
 
 def _healed(history: History) -> dict[tuple[int, str], int]:
@@ -240,7 +255,10 @@ def _waits(case: Case, struck: list[FaultStruck], limit: int) -> Iterator[_Wait]
             began = _began(case.history, one.bite.actors, ended, first)
             since = ended if began is None else began
             there = case.analysis(ChannelPassages).something_since(ended) if first - since > limit else None
-            yield _Wait(first - (since if there is None else max(since, there)), _where(one), one)
+            if there is not None or case.collation.reexecution is None:
+                yield _Wait(first - max(since, there or 0), _where(one), one)
+            else:
+                yield _Wait(first - since, _where(one), one, _NOTHING_TO_DO, sure=False)
 
 
 def _began(history: History, actors: Sequence[str], ended: int, until: int) -> int | None:
@@ -261,14 +279,13 @@ def _waits_for(
     began = _began(case.history, [actor], ended, first.at)
     since = ended if began is None else began
     yield _Wait(_undisturbed(case, struck, actor, since, first.at), actor, struck)
-    if not first.asks:
+    if not first.takes_nothing:
         return
-    work = next((sign.at for sign in coming if not sign.asks), None)
+    work = next((sign.at for sign in coming if not sign.takes_nothing), None)
     until = gone if work is None else work
     if until is not None and until - since > limit:
-        waited = _left_alone_anew(case, actor, ended, until)
-        if waited is not None:
-            yield _Wait(waited.micros, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN, usual=waited.usual)
+        for waited in _left_alone_anew(case, actor, ended, until):
+            yield _untaken(waited, actor, struck, _LOST_UNTAKEN if work is None else _TAKEN)
 
 
 def _in_vain(case: Case, struck: FaultStruck, actor: str, ended: int, gone: int | None) -> Iterator[_Wait]:
@@ -303,13 +320,14 @@ def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until:
     return max(longest, until - since)
 
 
-def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Waited | None:
-    """How long somebody who had asked for its input, after it was started again, left alone what was there for it."""
+def _left_alone_anew(case: Case, actor: str, ended: int, until: int) -> Sequence[Waited]:
+    """How long somebody who was there, after it was started again, left alone what was there for it."""
     placed = (entry for entry in case.history.timeline if isinstance(entry, Placed))
     before = {one.incarnation for one in placed if one.actor == actor and one.stamp.at < ended}
     return case.analysis(ChannelPassages).waited_anew(slice_of(actor), before, ended, until)
 
 
+_NOTHING_TO_DO: Final = "the first sign of work came {} later, and nothing is known to have been there for anybody"
 _TAKEN: Final = "what was there for it was taken {} later"
 _LOST_AGAIN: Final = "it was lost again {} later, without a sign of work"
 _LOST_UNTAKEN: Final = "it was lost again {} after something was there for it, of which it had taken nothing"
@@ -321,8 +339,22 @@ class _Sign:
     """That somebody was at work."""
 
     at: int
-    asks: bool = False
-    """It has asked for a channel, or was asked for one: that shows that it is there, not that it takes what comes."""
+    takes_nothing: bool = False
+    """It shows that somebody is there, and not that it takes what comes."""
+
+
+_TAKES_NOTHING: Final = (
+    Opened,
+    CheckpointTaken,
+    PartialTaken,
+    CheckpointDurable,
+    Fired,
+    Promoted,
+    Compensated,
+    Adopted,
+)
+"""What a slice does of itself, or as others ask or change it: the first is of who has asked for a channel, and of who
+was asked for it."""
 
 
 def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[_Sign]]:
@@ -332,7 +364,7 @@ def _signs(history: History, struck: list[FaultStruck]) -> dict[str, list[_Sign]
     for stamped in history.records:
         record = stamped.record
         if _is_sign(record):
-            sign = _Sign(stamped.at, isinstance(record, Opened))
+            sign = _Sign(stamped.at, isinstance(record, _TAKES_NOTHING))
             signs[_ANYBODY].append(sign)
             signs.setdefault(slice_of(whose(record)), []).append(sign)
             if isinstance(record, Opened):

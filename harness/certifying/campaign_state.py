@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.errors import ExitStatus, UsersCodeFailed
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..judging.oracle import Oracle
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .continuing import Earlier
 
 ALL_VIOLATED = "each claim that was made is violated, which ended the campaign; --go-on tries the rest"
+ORACLE_FAILS = "{claim} cannot be certified, since on a run with a crash {why}; mend that oracle, or claim without it"
 START, RECOVERY, RUN, COMPARED = "start", "recovery", "run", "compared"
 """What takes time: all until there is a plan, a recovery from a state, a run with kills, a cluster's first run."""
 FIRST_CONFIRMED = "first confirmed violation, seconds"
@@ -163,11 +165,15 @@ class CampaignState:
     def enter(
         self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False, steps: int = 1
     ) -> list[CrashTrial]:
-        """Judge a run, and note it as a trial of each of these; it is so many steps of the part that it is of."""
-        trials = []
+        """Judge a run, and note it as a trial of each of these; it is so many steps of the part that it is of.
+
+        Raises UsersCodeFailed where an oracle of a user's fails on it, unless a violation is confirmed, which outranks
+        that."""
+        trials, failed = [], None
         record = read_run(self.folder / run)
         for crashes in tried:
             judged = judge_read(record, crashes, self.claims, self.oracles)
+            failed = failed or next((v for v in judged.verdicts if v.failed is ExitStatus.USER_MISTAKE), None)
             judged = replace(judged, verdicts=kept_of(self.folder / run, judged.verdicts))
             trials.append(
                 CrashTrial(
@@ -183,6 +189,8 @@ class CampaignState:
                     judged.too_small,
                 )
             )
+        if failed is not None and not any(real(trial) and violates(trial) for trial in (*self.trials, *trials)):
+            raise UsersCodeFailed(ORACLE_FAILS.format(claim=failed.guarantee, why=failed.reason))
         self.trials += trials
         if self.journal is not None:
             self.journal.tried(tuple(trials))

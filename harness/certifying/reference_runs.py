@@ -56,7 +56,8 @@ ELSE_IN_OTHER_ORDER: Final = (
 )
 ENDED_IN_OTHER_ORDER: Final = (
     "what the query leaves where the tasks of a stage come in the other order was not seen, so that nothing was tried "
-    "in it: {times} times out of {times}, its run there came to no end by what is no error of its own: {why}"
+    "in it: {times} times out of {times} its run there came to no end, the last time by what is no error of its own: "
+    "{why}"
 )
 NOT_TURNED: Final = (
     "the tasks of a stage do not come in the other order by the rule for that on Spark {version}, so that nothing was "

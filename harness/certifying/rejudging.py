@@ -276,8 +276,9 @@ def _again(
         of_it = [str(claim) for claim in certificate.guarantees if claim.terms == trial.terms]
         unknown = dict.fromkeys(of_it, Status.UNKNOWN)
         lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False, errors={}, too_small=())
-        return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
-    differences = [*_compare_statuses(trial, judged.statuses), *differing_errors(trial, judged.errors)]
+        return lost, list(_compare_statuses(trial, unknown, dict.fromkeys(of_it, f" ({error})")))
+    failed = {str(one.guarantee): f" ({one.reason})" for one in judged.verdicts if one.failed is not None}
+    differences = [*_compare_statuses(trial, judged.statuses, failed), *differing_errors(trial, judged.errors)]
     if judged.digest != trial.digest:
         differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
     if judged.missed != trial.missed:
@@ -313,13 +314,14 @@ def _fed_otherwise(said: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
     return more or any(said.get(name) != run.get(name) for name in ("name", "seed"))
 
 
-def _compare_statuses(trial: CrashTrial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
+def _compare_statuses(trial: CrashTrial, found: Mapping[str, Status], why: Mapping[str, str]) -> Iterator[str]:
+    """`why` has of some claims why it is so."""
     for claim in sorted(found.keys() | trial.verdicts.keys()):
         said, is_now = trial.verdicts.get(claim), found.get(claim)
         if said is not is_now:
             yield (
-                f"{trial.folder}: {claim} is {is_now or 'not judged'} by its record{why}, and {said or 'not judged'} "
-                "in the certificate"
+                f"{trial.folder}: {claim} is {is_now or 'not judged'} by its record{why.get(claim, '')}, and "
+                f"{said or 'not judged'} in the certificate"
             )
 
 

@@ -65,12 +65,12 @@ class Reason:
     why: Why
     about: str = ""
     """What differs from one reason of its kind to the next, in words."""
-    of_users: bool = False
-    """Whether code of a user's has failed, where an oracle has."""
     traceback: str = ""
     """Of an oracle that raised."""
     kept_in: str = ""
     """The file of the run's folder that has the traceback; empty where nobody has kept it."""
+    of_users: bool = False
+    """Whether code of a user's has failed, where an oracle has."""
 
     def __str__(self) -> str:
         sentence = _SENTENCES.get(self.why, "{about}").replace("{about}", self.about)

@@ -19,7 +19,8 @@ from .words import find_false_word, said_of
 
 
 def find_false_commutative(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> str:
-    """Which operator is not commutative, and what shows it; as `find_false_word`."""
+    """Which operator is not commutative, and what shows it; as `find_false_word`. Of one that draws random numbers
+    nothing goes by its word, as order matters to what it draws, so that it is not tried."""
     return find_false_word(topology, taken, _is_false)
 
 

@@ -300,7 +300,7 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
         story = "".join(traceback.format_exception(error))
         # Where it was found out that this is no verdict says nothing; whose it is does.
         said = f"{error}{_place_of(oracle.judge)}" if isinstance(error, _NoVerdict) else described_error(error)
-        reason = Reason(Why.ORACLE_FAILED, said, not ours, story)
+        reason = Reason(Why.ORACLE_FAILED, said, story, of_users=not ours)
         return unknown(guarantee, case.collation.observables, reason)
     finally:
         if before and _digest(case.history) != before:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..core.events import Event, Value
 from ..core.lazily import lazily
@@ -27,6 +28,8 @@ from .faithfulness import Unfaithful
 from .made import is_long
 from .punctuality import Mistimed
 from .reruns import Deliveries, Derivation, Intake, Opening, Rerun, Stretch
+
+_Kind = TypeVar("_Kind", Taken, Closed, Fired)
 
 
 @dataclass(frozen=True)
@@ -256,16 +259,20 @@ class Reexecution:
 
     def took_at(self, rerun: Rerun, derivation: Derivation) -> list[int]:
         """When an incarnation took this, each time that it did."""
-        batches = (
-            at
-            for record, at in zip(self.books[rerun.slice_id], self.times[rerun.slice_id], strict=True)
-            if isinstance(record, Taken) and record.incarnation == rerun.number
-        )
-        begin, found = 0, []
-        for at, (end, _) in zip(batches, rerun.batches, strict=True):
-            found += [at] * rerun.took[begin:end].count(derivation)
+        return [at for at, _, took in self.timed_intakes(rerun) for _ in range(took.count(derivation))]
+
+    def timed_intakes(self, rerun: Rerun) -> Iterator[tuple[int, Taken, Sequence[Derivation]]]:
+        """What an incarnation took, batch by batch: when, the record, and what it held."""
+        begin = 0
+        for (at, record), (end, _) in zip(self.timed(rerun, Taken), rerun.batches, strict=True):
+            yield at, record, rerun.took[begin:end]
             begin = end
-        return found
+
+    def timed(self, rerun: Rerun, kind: type[_Kind]) -> Iterator[tuple[int, _Kind]]:
+        """What an incarnation noted of a kind, and when."""
+        for record, at in zip(self.books[rerun.slice_id], self.times[rerun.slice_id], strict=True):
+            if isinstance(record, kind) and record.incarnation == rerun.number:
+                yield at, record
 
     def heard(self, rerun: Rerun, to: str) -> Iterator[Derivation]:
         """What somebody took of an incarnation on one channel."""

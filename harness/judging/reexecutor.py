@@ -322,7 +322,7 @@ class Reexecutor:
         taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
         topology = self._specs[0].topology
         channels = expected.channels
-        in_order = {
+        by_time = {
             slice_id: earliest_of(
                 [events_of(channels[channel_name(up, slice_id)]) for up in topology.upstream(slice_id)]
             )
@@ -330,5 +330,5 @@ class Reexecutor:
             for operator in (topology.stages[operator_of(slice_id)].operator,)
             if operator.window is not None or operator.commutative
         }
-        said = find_false_window(topology, in_order) or find_false_commutative(topology, in_order)
+        said = find_false_window(topology, by_time) or find_false_commutative(topology, by_time)
         return replace(expected, false_word=said, false_snapshots=false_snapshots(topology, taken))

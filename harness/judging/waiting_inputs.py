@@ -4,11 +4,14 @@ Others work meanwhile, and that says nothing of it. Nor does it say anything tha
 is nothing to do. So it is asked of each channel when what the slice had not taken by then was there for it, and when it
 was taken. Made is not sent: a sender may hold back what it has made until it is safe. So how long nearly all had taken
 on the channel before the first fault struck is how long it may take at any time. The few that took longest are left
-out: what was there while the subject was still starting says nothing of later.
+out: what was there while the subject was still starting says nothing of later. Where nothing had passed by then, nobody
+knows what is usual; nor, in a topology with feedback, since when anything was there. A wait is told there, too, with
+what is not known of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -18,7 +21,7 @@ from ..core.slice_names import channel_name
 from ..core.topology import Role
 from ..protocol.merging import Order
 from ..recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp, Placed
-from ..recording.records import Taken
+from ..recording.records import Closed, Fired, Taken
 from .reruns import BY_TIMER, Derivation
 
 if TYPE_CHECKING:
@@ -43,12 +46,18 @@ class Waited:
     """How long what was there was left alone, in microseconds."""
 
     micros: int
-    usual: int
+    usual: int = 0
     """How long nearly all had taken on that channel before the first fault struck."""
+    unknown: str = ""
+    """Why nobody knows whether it was so long; empty where it was."""
 
     @property
     def beyond(self) -> int:
         return self.micros - self.usual
+
+
+_NOTHING_PASSED: Final = "nothing had passed there before the first fault, so that nobody knows how long is usual"
+_FEEDBACK: Final = "in a topology with feedback nobody knows since when it was there"
 
 
 class ChannelPassages:
@@ -61,53 +70,61 @@ class ChannelPassages:
         self._calm = min((e.stamp.at for e in timeline if isinstance(e, FaultStruck)), default=0)
         self._known: dict[tuple[str, str], list[_Passage]] = {}
 
-    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> Waited | None:
+    def waited(self, slice_id: str, senders: Collection[str], ended: int) -> Sequence[Waited]:
         """For how long a slice left what there was for it of these senders once a fault had ended, where that is
-        furthest beyond what is usual; None where nothing is known to have been there for it. What is disturbed or
-        mended meanwhile, it may have had to wait for."""
+        furthest beyond what is usual, and where it is furthest of what is not known; none where nothing is known to
+        have been there for it. What is disturbed or mended meanwhile, it may have had to wait for."""
         run = self._run
-        if run is None or slice_id in run.doubtful or run.topology.has_feedback:
-            return None
+        if run is None or slice_id in run.doubtful:
+            return ()
         topology = run.topology
+        if topology.has_feedback:
+            taken = _first_taken(run, slice_id, senders, ended)
+            return () if taken is None else (self._since_ever(ended, taken),)
         ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
         due = {up: self._first_after(up, slice_id, ended) for up in ups}
         # Where channels merge, what comes on one may have to wait for what comes on another.
         together = topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE
         if together and None in due.values():
-            return None
+            return ()
         waits = []
         for up in senders:
             first = due.get(up)
             if first is None:
                 continue
             there = max(one.made for one in due.values() if one is not None) if together else first.made
-            usual = self._usual(up, slice_id)
-            if usual is not None:
-                waits.append(Waited(first.taken - max(ended, there, self._disturbed_by(first.taken)), usual))
+            since = max(ended, there, self._disturbed_by(first.taken))
+            waits.append(self._waited(up, slice_id, first.taken - since))
         return _furthest_beyond(waits)
 
-    def waited_anew(self, slice_id: str, before: Collection[int], ended: int, until: int) -> Waited | None:
+    def waited_anew(self, slice_id: str, before: Collection[int], ended: int, until: int) -> Sequence[Waited]:
         """For how long those incarnations of a slice that came after it was lost, which are not among these, had left
-        alone all that was there for them at a time, where that is furthest beyond what is usual; None where nothing is
-        known to have been there. What is disturbed or mended meanwhile, they may have had to wait for."""
+        alone all that was there for them at a time, told as above. What is disturbed or mended meanwhile, they may have
+        had to wait for."""
         run = self._run
-        if run is None or slice_id in run.doubtful or run.topology.has_feedback:
-            return None
+        if run is None or slice_id in run.doubtful:
+            return ()
         topology = run.topology
+        if topology.has_feedback:
+            return (self._since_ever(ended, until),)
         ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
         there = {up: _first_made(run, up, slice_id, before, ended) for up in ups}
         known = [at for at in there.values() if at is not None]
         if topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE:
             if len(known) < len(ups):
-                return None
+                return ()
             there = dict.fromkeys(ups, max(known))
-        usual = {up: self._usual(up, slice_id) for up in ups}
         disturbed = self._disturbed_by(until)
         return _furthest_beyond(
-            Waited(until - max(ended, at, disturbed), calm)
-            for up, at in there.items()
-            if at is not None and (calm := usual[up]) is not None
+            self._waited(up, slice_id, until - max(ended, at, disturbed)) for up, at in there.items() if at is not None
         )
+
+    def _since_ever(self, ended: int, until: int) -> Waited:
+        return Waited(until - max(ended, self._disturbed_by(until)), unknown=_FEEDBACK)
+
+    def _waited(self, up: str, to: str, micros: int) -> Waited:
+        usual = self._usual(up, to)
+        return Waited(micros, unknown=_NOTHING_PASSED) if usual is None else Waited(micros, usual)
 
     def _usual(self, up: str, to: str) -> int | None:
         calm = sorted(one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
@@ -140,13 +157,26 @@ class ChannelPassages:
         return self._known[up, to]
 
 
-def _furthest_beyond(waits: Iterable[Waited]) -> Waited | None:
-    return max(waits, key=lambda one: one.beyond, default=None)
+def _furthest_beyond(waits: Iterable[Waited]) -> Sequence[Waited]:
+    """Of those of which all is known, and of the others."""
+    furthest: dict[bool, Waited] = {}
+    for one in sorted(waits, key=lambda one: one.beyond):
+        furthest[bool(one.unknown)] = one
+    return tuple(furthest.values())
+
+
+def _first_taken(run: Reexecution, slice_id: str, senders: Collection[str], ended: int) -> int | None:
+    """When a slice, or the recorder, first took anything of these senders after a fault had ended."""
+    if run.topology.role(slice_id) is Role.SINK:
+        heard = (one.at for up in senders for one in run.deliveries.get(channel_name(up, slice_id), ()))
+        return min((at for at in heard if at > ended), default=None)
+    entries = zip(run.books[slice_id], run.times[slice_id], strict=True)
+    took = (at for one, at in entries if at > ended and isinstance(one, Taken) and one.upstream in senders)
+    return min(took, default=None)
 
 
 def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
-    """When each output for a slice was first made; without what timers and ends of epochs made, of which the input does
-    not tell when that was."""
+    """When each output for a slice was first made."""
     if up in run.sources:
         return {(event.source, event.seq): at for event, at in zip(run.offered[up], run.offered_at[up], strict=True)}
     found: dict[Derivation, int] = {}
@@ -157,14 +187,20 @@ def _made(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
 
 
 def _made_by(run: Reexecution, up: str, to: str, number: int) -> Iterator[tuple[Derivation, int]]:
-    """The same of one incarnation: what it made itself."""
+    """The same of one incarnation: what it made itself, of an input, at the end of an epoch or at a timer."""
     rerun = run.reruns[up][number]
-    when = {d: at for at, _, derivations in _intakes(run, up, number) for d in derivations}
+    when: dict[Derivation, int] = {d: at for at, _, derivations in run.timed_intakes(rerun) for d in derivations}
+    when.update(((up, record.epoch), at) for at, record in run.timed(rerun, Closed))
+    fired = [at for at, _ in run.timed(rerun, Fired)]
     for stretch in rerun.stretches:
-        for derivation in stretch.emitted[to].derivations:
-            at = when.get(derivation[:-1])
-            if at is not None and derivation[-1] - rerun.hop < BY_TIMER:
+        place = list(stretch.emitted).index(to)
+        upto = [lengths[place] for lengths in stretch.firings]
+        for position, derivation in enumerate(stretch.emitted[to].derivations):
+            of_timer = derivation[-1] - rerun.hop >= BY_TIMER
+            at = fired[bisect_right(upto, position)] if of_timer else when.get(derivation[:-1])
+            if at is not None:
                 yield derivation, at
+        del fired[: len(upto)]
 
 
 def _first_made(run: Reexecution, up: str, to: str, before: Collection[int], ended: int) -> int | None:
@@ -173,10 +209,10 @@ def _first_made(run: Reexecution, up: str, to: str, before: Collection[int], end
     first = min(
         (
             (at, record.upstream_incarnation, derivations[0])
-            for number in run.reruns.get(to, {})
+            for number, rerun in run.reruns.get(to, {}).items()
             if number not in before
-            for at, record, derivations in _intakes(run, to, number, up)
-            if at > ended and derivations
+            for at, record, derivations in run.timed_intakes(rerun)
+            if record.upstream == up and at > ended and derivations
         ),
         key=lambda one: one[0],
         default=None,
@@ -199,22 +235,10 @@ def _taken(run: Reexecution, up: str, to: str) -> Mapping[Derivation, int]:
     if run.topology.role(to) is Role.SINK:
         told = ((one.at, one.derivations) for one in run.deliveries.get(channel_name(up, to), ()))
     else:
-        told = ((at, ds) for number in run.reruns.get(to, {}) for at, _, ds in _intakes(run, to, number, up))
+        intakes = (one for rerun in run.reruns.get(to, {}).values() for one in run.timed_intakes(rerun))
+        told = ((at, derivations) for at, record, derivations in intakes if record.upstream == up)
     for at, derivations in told:
         for derivation in derivations:
             if derivation is not None:
                 found[derivation] = min(at, found.get(derivation, at))
     return found
-
-
-def _intakes(
-    run: Reexecution, slice_id: str, number: int, up: str | None = None
-) -> Iterator[tuple[int, Taken, Sequence[Derivation]]]:
-    """When an incarnation took what, of one sender or of all."""
-    rerun, begin = run.reruns[slice_id][number], 0
-    entries = zip(run.books[slice_id], run.times[slice_id], strict=True)
-    batches = ((record, at) for record, at in entries if isinstance(record, Taken) and record.incarnation == number)
-    for (record, at), (end, _) in zip(batches, rerun.batches, strict=True):
-        if up in (None, record.upstream):
-            yield at, record, rerun.took[begin:end]
-        begin = end

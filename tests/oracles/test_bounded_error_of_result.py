@@ -502,10 +502,12 @@ def lost_answer(at: int, number: int = 0) -> FaultStruck:
 def test_a_fault_of_which_nobody_dies_is_no_crash() -> None:
     lost = [lost_answer(5)]
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=lost)) == 0
-    found = verdict_of(rows(50), LINES[:60], faults=lost)
-    assert (found.status, found.why) == (Status.UNKNOWN, Why.AMBIGUOUS)
-    assert found.reason.startswith("an error of 40 rows, and nobody has crashed")
-    assert status_of(rows(50), LINES[:40], faults=lost) == "VIOLATED"
+    for left, error in ((60, 40), (40, 60)):
+        found = verdict_of(rows(50), LINES[:left], faults=lost)
+        assert (found.status, found.why) == (Status.UNKNOWN, Why.AMBIGUOUS)
+        assert found.reason.startswith(f"an error of {error} rows, and nobody has crashed")
+    # No bound allows a row that is there twice, whatever struck.
+    assert status_of(rows(50), [*LINES, LINES[3]], faults=lost) == "VIOLATED"
     assert [status_of(rows(n), LINES[:60], faults=[*HIT, lost_answer(7, 1)]) for n in (40, 20)] == ["HOLDS", "VIOLATED"]
 
 
@@ -529,6 +531,41 @@ def test_a_driver_that_fails_of_what_was_lost_has_crashed() -> None:
     # It can have died only once.
     both = [lost_answer(4), lost_answer(5, 1), failed, again]
     assert crashes_of(query_history(KEYED, LINES, LINES, faults=both)) == 1
+
+
+def refused(at: int, until: int) -> Sequence[FaultStruck | FaultHealed]:
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, lasting=True)
+    return (
+        FaultStruck(Stamp(at), 0, "failed-write driver", None, bite),
+        FaultHealed(Stamp(until), 0, "failed-write driver", DRIVER, Proof(3, "writes refused")),
+    )
+
+
+def failed_at(at: int, incarnation: int) -> IncarnationFailed:
+    return IncarnationFailed(Stamp(at), DRIVER, incarnation, 3, "OSError: [Errno 5]", disturbed=True)
+
+
+def again_at(at: int, incarnation: int) -> Placed:
+    return Placed(Stamp(at), DRIVER, incarnation, DRIVER)
+
+
+@pytest.mark.parametrize("back", [7, 9], ids=["while it lasts", "when it is over"])
+def test_a_driver_that_fails_of_what_is_refused_for_a_while_has_crashed_whenever_it_is_back(back: int) -> None:
+    faults = [*refused(5, 8), failed_at(6, 1), again_at(back, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
+    assert [status_of(rows(n), LINES[:70], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    # Who was told later of what had been refused before.
+    told_later = [*refused(5, 8), failed_at(9, 1), again_at(10, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=told_later)) == 1
+
+
+def test_each_driver_that_fails_of_what_is_refused_has_crashed() -> None:
+    faults = [*refused(5, 20), failed_at(6, 1), again_at(7, 2), failed_at(8, 2), again_at(9, 3)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 2
+    assert [status_of(rows(n), LINES[:40], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    # Who began when it was over failed of something else.
+    alone = [*refused(5, 8), failed_at(6, 1), again_at(9, 2), failed_at(10, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=alone)) == 1
 
 
 def test_a_recovery_from_what_was_durable_stands_for_a_crash() -> None:

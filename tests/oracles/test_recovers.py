@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
-from handmade import Made, Pass, chain
+from handmade import Highest, Made, Pass, chain
 from query_histories import JUDGES, Given, query_history
+from streamproof.harness.core.events import Event, Output
 from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
 from streamproof.harness.core.lattice import implied, ranked
+from streamproof.harness.core.operators import Operator
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.topology import Edge, Stage
 from streamproof.harness.core.verdicts import Anomaly, Verdict
 from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.stalls import ATTEMPTS, STATED
+from streamproof.harness.protocol.merging import Merge
 from streamproof.harness.recording.history import (
     Aborted,
     Bite,
@@ -33,7 +39,23 @@ from streamproof.harness.recording.history import (
     Stamp,
     TimelineEntry,
 )
-from streamproof.harness.recording.records import BatchDone, Delivered, Stamped
+from streamproof.harness.recording.records import (
+    BatchDone,
+    CheckpointDurable,
+    CheckpointTaken,
+    Closed,
+    Compensated,
+    Delivered,
+    Fired,
+    Opened,
+    PartialTaken,
+    Promoted,
+    Record,
+    Stamped,
+)
+from streamproof.reference_impls.mechanisms.epochs import Epochs
+from streamproof.reference_impls.mechanisms.merges import ByTime
+from streamproof.scenarios.in_time import SumByTime
 
 SHAPE = OutputShape(OutputMode.APPEND)
 SECOND = 1_000_000
@@ -240,6 +262,22 @@ def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
 BOUND = recovers(seconds(5))
 
 
+class Growing(Operator[list[int]]):
+    """At the end of each epoch says the sum of all that came."""
+
+    epoch = 20
+
+    def initial_state(self) -> list[int]:
+        return [0]
+
+    def process(self, event: Event, state: list[int]) -> Iterable[Output]:
+        state[0] += event.value
+        return ()
+
+    def close(self, upper: int, state: list[int]) -> Iterable[Output]:
+        return [("grown", state[0])]
+
+
 def back_after(late: int, *, opened: int | None = None, replicas: int = 1, idle: bool = False) -> Made:
     """A slice is lost, and takes again after so long; the one before it works on all the while, or is `idle` until
     then."""
@@ -298,7 +336,32 @@ def test_a_slice_that_asks_for_its_input_and_does_not_take_what_is_there_is_not_
     assert back_after(4 * SECOND, opened=SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
-@pytest.mark.parametrize(("made_anew", "status"), [(8, "HOLDS"), (1, "VIOLATED")])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        Opened("op0-0", 1, "op1-0", 3, 0, 4),
+        CheckpointTaken("op1-0", 3, 1),
+        PartialTaken("op1-0", 3, 1),
+        CheckpointDurable("op1-0", 3, 1),
+        Promoted("op1-0", 3),
+        Compensated("op1-0", 3, 1.0),
+    ],
+    ids=lambda sign: type(sign).__name__,
+)
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_slice_that_is_there_and_does_not_take_what_is_there_for_it_is_not_back(sign: Record, asks: bool) -> None:
+    def judged(late: int) -> Verdict:
+        made = back_after(late, opened=SECOND if asks else None)
+        place = next(n for n, one in enumerate(made.records) if one.at >= made.at - late // 2)
+        made.records.insert(place, Stamped(2 * SECOND, sign))
+        return made.verdict(BOUND, virtual_time=False)
+
+    late = judged(600 * SECOND)
+    assert late.anomalies[0].sample[0].what == "what was there for it was taken 600.00 s later"
+    assert judged(4 * SECOND).status == "HOLDS"
+
+
+@pytest.mark.parametrize(("made_anew", "status"), [(4, "HOLDS"), (1, "VIOLATED")])
 def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_anew: int, status: str) -> None:
     """Both are lost: the one after it asks at once, and waits for the one before it."""
     made = Made(chain(Pass(), Pass()))
@@ -314,17 +377,57 @@ def test_what_the_sender_had_to_make_anew_was_there_when_it_had_made_it(made_ane
     made.open("a", 1, "op0", 2, 3)
     made.open("op0", 2, "op1", 2, 1)
     began = made.at
-    if made_anew > 4:
-        made.at = began + 4 * SECOND
-        made.checkpoint("op0", 2, 1)
     made.at = began + made_anew * SECOND
     made.take("op0", 2, "a", 1, 1, 2)
-    made.at = began + 9 * SECOND
+    made.at = began + 8 * SECOND
     made.take("op1", 2, "op0", 2, 1, 2)
     made.deliver("op1", 2, 1, 2)
     made.keep("op0", 2)
     made.keep("op1", 2)
     assert made.verdict(BOUND, virtual_time=False).status == status
+
+
+def behind(operator: Operator[Any], merge: Merge, ends: Sequence[Record], late: int) -> Made:
+    """A slice is lost, asks for its input at once, and takes so long after that what the slice before it has made at
+    these ends of windows."""
+    made = Made(chain(operator, Pass(), sources=("a", "b")), merge=merge)
+    made.offer("a", 1, 2, every=20)
+    made.offer("b", 3, 4, every=10)
+    for name in ("a", "b", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "b", 1, 1, 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.take("op0", 1, "b", 1, 2, 2)
+    made.note(ends[0])
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.lose("op1", 1)
+    made.start("op1", 2)
+    made.take("op0", 1, "a", 1, 2, 2)
+    made.note(ends[1])
+    began = made.at
+    made.open("op0", 1, "op1", 2, 3)
+    made.at = began + late
+    made.take("op1", 2, "op0", 1, 1, 2)
+    made.deliver("op1", 2, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("operator", "merge", "ends"),
+    [
+        (SumByTime(20), ByTime(), [Fired("op0-0", 1, time, time, clock=False) for time in (20, 40)]),
+        (Growing(), Epochs(20), [Closed("op0-0", 1, epoch) for epoch in (0, 1)]),
+    ],
+    ids=["timers", "ends of epochs"],
+)
+def test_what_timers_and_ends_of_epochs_make_is_there_when_they_made_it(
+    operator: Operator[Any], merge: Merge, ends: Sequence[Record]
+) -> None:
+    found = behind(operator, merge, ends, 60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert found.anomalies[0].sample[0].what == "what was there for it was taken 60.00 s later"
+    assert behind(operator, merge, ends, 4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
 def lost_twice(again: int, back: int, *, started: int = SECOND) -> Made:
@@ -449,6 +552,110 @@ def test_the_work_of_others_does_not_show_that_who_was_held_up_is_back(bite: Bit
     (late,) = found.anomalies[0].sample
     assert (late.where, late.what, late.fault) == ("op1-0", "what was there for it was taken 6.00 s later", 0)
     assert disturbed_until(4 * SECOND, bite).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def paused_at_the_end(late: int) -> Made:
+    """A slice is paused once all was taken, and the run comes to its end so long after that."""
+    made = Made(chain(Pass(), Pass()))
+    made.offer("a", 1, 2)
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.deliver("op1", 1, 1, 2)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    healed = made.at = made.at + 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(healed), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    made.at = healed + late
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_where_nothing_is_known_to_have_been_there_to_do_a_late_sign_of_work_is_no_violation() -> None:
+    found = paused_at_the_end(10 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason.endswith(
+        "the first sign of work came 10.00 s later, and nothing is known to have been there for anybody"
+    )
+    assert paused_at_the_end(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+    in_a_cycle = led_back(disturbed_until(11 * SECOND, offered=9 * SECOND))
+    assert in_a_cycle.verdict(BOUND, virtual_time=False).status == "UNKNOWN"
+
+
+def first_of_all_lost(late: int) -> Made:
+    """A slice is lost before anything has passed, asks at once, and takes so long after it was started again."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.lose("op1", 1)
+    made.offer("a", 1, 2)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.start("op1", 2)
+    began = made.at
+    made.open("op0", 1, "op1", 2, 3)
+    made.at = began + late
+    made.take("op1", 2, "op0", 1, 1, 2)
+    made.deliver("op1", 2, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 2)
+    return made
+
+
+def test_of_who_is_lost_before_anything_has_passed_nobody_knows_how_long_is_usual() -> None:
+    found = first_of_all_lost(60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason == (
+        "of op1-0 nobody knows how soon it was back after fault 1: what was there for it was taken 60.00 s later; "
+        "nothing had passed there before the first fault, so that nobody knows how long is usual"
+    )
+    assert first_of_all_lost(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def paused_first_of_all(late: int) -> Made:
+    """The same of who is paused."""
+    made = Made(chain(Pass(), Pass()))
+    for name in ("a", "op0", "op1"):
+        made.start(name, 1)
+    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
+    made.offer("a", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    healed = made.at = made.at + 2 * SECOND
+    made.timeline.append(FaultHealed(Stamp(healed), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
+    made.at += SECOND
+    made.offer("a", 2)
+    made.take("op0", 1, "a", 1, 2, 2)
+    made.at = healed + late
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.deliver("op1", 1, 1, 2)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    return made
+
+
+def test_of_who_is_paused_before_anything_has_passed_nobody_knows_how_long_is_usual() -> None:
+    found = paused_first_of_all(60 * SECOND).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert "what was there for it was taken 60.00 s later; nothing had passed there" in found.reason
+    assert paused_first_of_all(4 * SECOND).verdict(BOUND, virtual_time=False).status == "HOLDS"
+
+
+def led_back(made: Made) -> Made:
+    """The same records, where the second operator leads back to the first, which passes on what is new."""
+    back = Edge("op1", "op0", feedback=True, leads_to=0)
+    stages = {**made.topology.stages, "op0": Stage(Highest())}
+    return replace(made, topology=replace(made.topology, stages=stages, edges=(*made.topology.edges, back)))
+
+
+@pytest.mark.parametrize("made", [back_after, disturbed_until], ids=["lost", "paused"])
+def test_in_a_topology_with_feedback_nobody_knows_since_when_something_was_there(made: Callable[..., Made]) -> None:
+    more = {"opened": SECOND} if made is back_after else {}
+    found = led_back(made(60 * SECOND, **more)).verdict(BOUND, virtual_time=False)
+    assert (found.status, found.why) == ("UNKNOWN", Why.NOTHING_TO_JUDGE)
+    assert found.reason.endswith(
+        "was there for it was taken 60.00 s later; in a topology with feedback nobody knows since when it was there"
+    )
+    assert led_back(made(4 * SECOND, **more)).verdict(BOUND, virtual_time=False).status == "HOLDS"
 
 
 @pytest.mark.parametrize("bite", [PAUSE, CUT], ids=["paused", "cut off"])

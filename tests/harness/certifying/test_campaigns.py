@@ -66,6 +66,7 @@ from streamproof.harness.core.errors import (
     UnknownName,
     Unsupported,
     UnusablePlace,
+    UsersCodeFailed,
 )
 from streamproof.harness.core.guarantees import (
     EXACTLY_ONCE,
@@ -79,7 +80,7 @@ from streamproof.harness.core.guarantees import (
 )
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
-from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
@@ -88,13 +89,16 @@ from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.crash_points.outside.relay import StoreRelay
 from streamproof.harness.install.python_versions import python_versions
 from streamproof.harness.install.spark_choice import chosen_version
+from streamproof.harness.judging.oracle import Case, Oracle, decide
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.recording.history import FaultStruck
 from streamproof.harness.recording.records import BatchDone
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, ToySpark, install, toy
+from verdicts_of import RegistryWith
 
 WORKLOAD = words(events=30)
 DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
@@ -139,6 +143,53 @@ def status(certified: Certified, guarantee: str = EXACTLY_ONCE) -> Status:
 
 def reasons(certified: Certified, guarantee: str = EXACTLY_ONCE) -> str:
     return "; ".join(verdict_on(certified, guarantee).reasons)
+
+
+# An oracle of the user's
+
+
+def of_users(fails: Callable[[FaultStruck], bool]) -> Oracle:
+    """One that fails where such a fault has struck, and says else that it holds."""
+
+    def judge(case: Case, guarantee: Guarantee) -> Verdict:
+        if any(map(fails, case.history.struck())):
+            raise ZeroDivisionError("by hand")
+        return decide(case, guarantee, (), "it holds")
+
+    return Oracle("of-users", judge)
+
+
+def test_an_oracle_of_the_users_that_fails_is_its_mistake_and_leaves_nothing(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    failing = RegistryWith(of_users(lambda struck: True))
+    with pytest.raises(UsersCodeFailed) as failed:
+        certify(toy(Does.BY_ID), [Guarantee("of-users")], DRIVER_ALONE, registry=failing)
+    assert failed.value.exit_status is ExitStatus.USER_MISTAKE
+    line = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if 'Error("by hand")' in text)
+    assert str(failed.value) == (
+        "of-users cannot be certified, since on a run with a crash its oracle failed: ZeroDivisionError: by hand "
+        f"({__file__}, line {line}); mend that oracle, or claim without it"
+    )
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_an_oracle_of_the_users_that_does_not_fail_is_asked_of_every_trial(certify: Callable[..., Certified]) -> None:
+    sound = RegistryWith(of_users(lambda struck: False))
+    certified = certify(toy(Does.BY_ID), [Guarantee("of-users")], DRIVER_ALONE, registry=sound)
+    assert status(certified, "of-users") is Status.HOLDS
+    assert judge_certificate(certified.folder, sound.oracles).differences == ()
+    again = judge_certificate(certified.folder, RegistryWith(of_users(lambda struck: True)).oracles)
+    assert again.exit_status is ExitStatus.USER_MISTAKE
+    assert ": of-users is UNKNOWN by its record (its oracle failed: ZeroDivisionError: by" in again.differences[0]
+
+
+def test_a_violation_that_is_confirmed_outranks_an_oracle_that_fails(certify: Callable[..., Certified]) -> None:
+    fails_of_kills = RegistryWith(of_users(lambda struck: bool(struck.bite.gone)))
+    claims = [exactly_once(), Guarantee("of-users")]
+    certified = certify(toy(Does.APPENDS), claims, DRIVER_ALONE, registry=fails_of_kills)
+    assert [status(certified), status(certified, "of-users")] == [Status.VIOLATED, Status.UNKNOWN]
+    assert certified.certificate.exit_status is ExitStatus.VIOLATED
 
 
 # What holds
@@ -607,7 +658,7 @@ def test_its_twin_holds_in_both_orders_of_its_tasks(certify: Callable[..., Certi
         (ProcessDied("an attempt ended with status -9"), 1, ""),
         (DeadlinePassed("the end of the input", 120, "nothing"), 1, ""),
         (InvalidOperator("query failed: OutOfMemoryError"), 1, ""),
-        (ProcessDied("an attempt ended with status -9"), 2, "by what is no error of its own: an attempt ended"),
+        (ProcessDied("an attempt ended with status -9"), 2, "the last time by what is no error of its own: an attempt"),
         (DeadlinePassed("the end of the input", 120, "nothing"), 2, "fails where the tasks of a stage come in the"),
     ],
     ids=["once by the machine", "silent once", "by an error once", "twice by the machine", "silent twice"],
