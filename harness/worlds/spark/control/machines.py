@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from random import Random
 from typing import TypeVar
@@ -54,6 +55,8 @@ class Striking:
     """Ends it before its time."""
     random: Random
     """Its own, from the run's seed."""
+    heal_target: Callable[[str], None] = lambda target: None
+    """Ends what it does to one of its targets before its time. Any thread may ask for it."""
     refused: Callable[[], int] = lambda: 0
     """How many checkpoints the nodes have said to be refused while it was in force."""
 
@@ -149,7 +152,10 @@ class ClusterMachines(Machines):
         return self._on_each(targets, lambda node: LimitMemory(node, size))
 
     def exhaust_memory(self, targets: Sequence[str]) -> list[Bite]:
-        return self._on_each(targets, ExhaustMemory)
+        """Over, node by node, as soon as the kernel has ended something there."""
+        hit, _ = self._nodes(targets)
+        heal = self._striking.heal_target
+        return self._on_each(targets, lambda node: ExhaustMemory(node, partial(heal, hit[node])))
 
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
         return self._on_each(targets, lambda node: SlowDisk(node, by), self._on_disk)

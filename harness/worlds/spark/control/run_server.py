@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -259,7 +260,9 @@ class RunServer:
         number, fault = strike.number, strike.fault
         random = Random(f"{self._seed}/{number}")
         span = self._spans[number] = _Span(time.monotonic_ns())
-        machines = self._arm(Striking(exact, lambda: self.heal(number), random, lambda: span.refused))
+        machines = self._arm(
+            Striking(exact, lambda: self.heal(number), random, partial(self._heal_soon, number), lambda: span.refused)
+        )
         try:
             bites = inflict(self._kinds[fault.kind], machines, fault)
         except StreamproofError as error:
@@ -278,14 +281,23 @@ class RunServer:
         else:
             span.ended = time.monotonic_ns()
 
-    def heal(self, number: int) -> None:
-        """Begin to end a fault, if it is in force."""
-        task = self._loop.create_task(self._heal(number))
+    def heal(self, number: int, target: str | None = None) -> None:
+        """Begin to end a fault, or what it does to one of its targets, if that is in force."""
+        task = self._loop.create_task(self._heal(number, target))
         self._healing.add(task)
         task.add_done_callback(self._healing.discard)
 
-    async def _heal(self, number: int) -> None:
-        fault, lasting = self._in_force.pop(number, (None, []))
+    def _heal_soon(self, number: int, target: str) -> None:
+        """From any thread: what has ended by itself is not in force any more."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.heal, number, target)
+
+    async def _heal(self, number: int, only: str | None) -> None:
+        fault, in_force = self._in_force.pop(number, (None, []))
+        lasting = [one for one in in_force if only in (None, one[0])]
+        left = [one for one in in_force if one not in lasting]
+        if fault is not None and left:
+            self._in_force[number] = fault, left
         for target, heal in lasting:
             # What it does to the other targets ends all the same.
             with self._failing("the end of a fault"):
@@ -295,7 +307,7 @@ class RunServer:
                     proof = await proof
                 self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
                 self.signs += 1
-        if lasting:
+        if lasting and number not in self._in_force:
             self._spans[number].ended = time.monotonic_ns()
         if lasting and not self._in_force:
             self.fault_in_force = ""

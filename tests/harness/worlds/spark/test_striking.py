@@ -19,6 +19,7 @@ from streamproof.faults.failed_write import failed_write
 from streamproof.faults.flapping import flapping
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.isolate import isolate
+from streamproof.faults.out_of_memory import out_of_memory
 from streamproof.faults.partition import partition
 from streamproof.faults.stop import stop
 from streamproof.harness.contracts.cluster import Run
@@ -32,7 +33,13 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import Bite, FaultHealed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.worlds.spark.control.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
+from streamproof.harness.worlds.spark.control.disturbances import (
+    CutPackets,
+    Disturbance,
+    ExhaustMemory,
+    FailStore,
+    ThrottleCpu,
+)
 from streamproof.harness.worlds.spark.control.machines import ClusterMachines, Striking
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT, Begun
 from streamproof.harness.worlds.spark.control.run_server import RunServer
@@ -251,3 +258,16 @@ def test_a_link_that_could_not_be_cut_again_ends_the_run() -> None:
         struck(recorder)
         with pytest.raises(StreamproofError, match="the end of a fault failed: RuntimeError: no"):
             server.missed()
+
+
+def test_memory_is_exhausted_of_each_node_until_the_kernel_has_ended_something_there() -> None:
+    nodes = StubNodes()
+    with serving(nodes, out_of_memory("node-0", "node-1").after(ms(1))) as (server, recorder):
+        wait_until(lambda: len(bites(recorder)) == 2, 5, "both nodes to be struck")
+        exhausted = next(one for one in nodes.disturbed if isinstance(one, ExhaustMemory) and one.node == "node-0")
+        exhausted.over()
+        wait_until(lambda: ended(recorder), 5, "the first to be over")
+        assert [healed.target for healed in ended(recorder)] == ["node-0"]
+        assert server.disturbed
+        server.missed()
+    assert [healed.target for healed in ended(recorder)] == ["node-0", "node-1"]
