@@ -92,8 +92,8 @@ class Background:
         *arguments: str,
         ended: Callable[[Background], None] = lambda background: None,
     ) -> None:
-        """`ended` is called with this, in a thread of its own, once it has. Raises OwnFailure when it cannot be started. Where
-        the container does not run, it has ended."""
+        """`ended` is called with this, in a thread of its own, once it has. Raises OwnFailure when it cannot be
+        started. Where the container does not run, it has ended."""
         self.said: list[dict[str, Any]] = []
         self.problem = ""
         self._is_over = False

@@ -1,9 +1,9 @@
 """Machine faults of containers: less CPU, less memory, none left.
 
 The engine changes the limits of a container that runs; the kernel counts, in the container's cgroup of either version,
-how often they got in the way of something. Where several disturbances of one node overlap, the tightest limit is in force,
-and what the kernel counts meanwhile is proof of that disturbance alone. One that takes nothing of what the container was
-granted gets in the way of nothing.
+how often they got in the way of something. Where several disturbances of one node overlap, the tightest limit is in
+force, and what the kernel counts meanwhile is proof of that disturbance alone. One that takes nothing of what the
+container was granted gets in the way of nothing.
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ T = TypeVar("T")
 Heal = Callable[[], Proof]
 SlowHeal = Callable[[], Awaitable[Proof]]
 """One that the loop must not be held for."""
+Idle = Callable[[], Proof | None]
+"""The proof that what was hit had nothing of the subject on it; None where it had."""
 
 
 @dataclass(frozen=True)
@@ -111,21 +113,22 @@ class ClusterMachines(Machines):
     def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         proofs = _at_once(end, hit)
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
             on, held = self._on(node), self._striking.exact
-            bites.append(
-                Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=proof.proof)
-            )
+            seen = idle() or proof.proof
+            bites.append(Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=seen))
         return bites
 
     def pause(self, targets: Sequence[str]) -> list[Bite]:
         """Stop every process of the nodes; letting them go on heals."""
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         proofs = _at_once(self._cluster.stop_node, hit)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
@@ -134,14 +137,14 @@ class ClusterMachines(Machines):
                 bites.append(Bite(target, None, (), outstanding))
                 continue
             self.hit.add(node)
-            self.lasting.append((target, self._resume(proof)))
+            self.lasting.append((target, self._resume(proof, idle)))
             bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
 
-    def _resume(self, proof: Stop) -> Heal:
+    def _resume(self, proof: Stop, idle: Idle) -> Heal:
         def heal() -> Proof:
             self._cluster.resume(proof)
-            return proof.proof
+            return idle() or proof.proof
 
         return heal
 
@@ -171,13 +174,18 @@ class ClusterMachines(Machines):
     ) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         begun = _at_once(lambda node: self._cluster.disturb(disturbance(node)), hit)
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, healed_aside(proven(begun[node].heal))))
+            self.lasting.append((target, healed_aside(_unless_idle(idle, proven(begun[node].heal)))))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
+
+    def _idle(self, nodes: Iterable[str]) -> Idle:
+        """Asked before a fault hits these nodes. What it says is asked again when the fault is over."""
+        return lambda: None
 
     # The store of the checkpoints, which the nodes share
 
@@ -309,6 +317,14 @@ class ClusterMachines(Machines):
 def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
+
+
+def _unless_idle(idle: Idle, heal: Heal) -> Heal:
+    def healed() -> Proof:
+        seen = heal()
+        return idle() or seen
+
+    return healed
 
 
 def healed_aside(heal: Heal) -> SlowHeal:

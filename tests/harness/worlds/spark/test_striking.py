@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from simulation import KINDS
 from streamproof.faults.cpu_throttle import cpu_throttle
@@ -41,7 +42,7 @@ from streamproof.harness.worlds.spark.control.disturbances import (
     ThrottleCpu,
 )
 from streamproof.harness.worlds.spark.control.machines import ClusterMachines, Striking
-from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT, Begun
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT, Begun, NodeSeen
 from streamproof.harness.worlds.spark.control.run_server import RunServer
 from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment
 from streamproof.reference_impls.amnesia import amnesia
@@ -55,6 +56,11 @@ class Kill:
     bit = True
     pids = (1,)
     proof = None
+
+
+class Stop:
+    pids = (1,)
+    proof = Proof(1, "processes stopped")
 
 
 class InForce:
@@ -97,6 +103,12 @@ class StubNodes:
         return Kill()
 
     terminate_node = kill_node
+
+    def stop_node(self, name: str) -> Stop:
+        return Stop()
+
+    def resume(self, stop: Stop) -> None:
+        pass
 
     def has_come_up(self, name: str) -> bool:
         return True
@@ -181,6 +193,45 @@ def test_who_has_not_begun_again_since_its_node_died_runs_nowhere(tmp_path: Path
     assert crashed().why_not == "trace-0 ran nowhere"
     deployment._begun("node-2", Begun("trace-0", 0, 2, 0))
     assert crashed().actors == ("trace-0",)
+
+
+@pytest.mark.parametrize("strike", ["crash", "terminate", "pause"])
+def test_a_fault_of_a_node_where_nothing_of_a_scheme_has_begun_gets_in_the_way_of_nothing(
+    strike: str, tmp_path: Path
+) -> None:
+    run = Run("run", Scenario(amnesia(trace()), numbered(events=10)), 1, MemoryRecorder(), KINDS, tmp_path)
+    deployment = SchemeDeployment(run, StubNodes())  # type: ignore[arg-type]
+
+    def why_not(*targets: str) -> list[str]:
+        machines = deployment._arm(Striking(True, lambda: None, Random(1)))
+        bites = getattr(machines, strike)(targets)
+        proofs: list[Any] = [heal() for _, heal in machines.lasting] or [bite.proof for bite in bites]
+        return [replace(bite, proof=proof).why_not for bite, proof in zip(bites, proofs, strict=True)]
+
+    nobody = "it got in the way of nothing (slices that had begun there: 0)"
+    assert why_not("node-1") == [nobody]
+    assert why_not("master") == [""]
+    deployment._begun("node-1", Begun("trace-0", 0, 1, 5))
+    deployment._begun("node-2", Begun("trace-1", 0, 1, 5))
+    assert why_not("node-3") == [nobody]
+    assert why_not("node-3", "node-1") == ["", ""]
+    deployment._begun("node-1", Begun("trace-0", 0, 2, 6))
+    # It is found to be lost, and may go on all the same: whoever is to be started again is started anywhere.
+    deployment._heard(NodeSeen("node-1", up=False, when=7))
+    assert why_not("node-1") == [""]
+    assert why_not("node-3") == [""]
+
+
+def test_a_node_that_has_come_up_anew_has_nothing_of_what_ran_there(tmp_path: Path) -> None:
+    run = Run("run", Scenario(amnesia(trace()), numbered(events=10)), 1, MemoryRecorder(), KINDS, tmp_path)
+    deployment = SchemeDeployment(run, StubNodes())  # type: ignore[arg-type]
+    deployment._begun("node-1", Begun("trace-0", 0, 1, 5))
+    deployment._heard(NodeSeen("node-1", up=True, when=4))
+    assert deployment._may_run_on("node-1"), "what it began it has begun since"
+    deployment._heard(NodeSeen("node-1", up=False, when=6))
+    deployment._heard(NodeSeen("node-1", up=True, when=7))
+    deployment._begun("node-2", Begun("trace-0", 0, 2, 8))
+    assert not deployment._may_run_on("node-1")
 
 
 def test_who_takes_long_to_die_was_held_at_the_address_all_the_same() -> None:
