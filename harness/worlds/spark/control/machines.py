@@ -59,6 +59,8 @@ class Striking:
     """Its own, from the run's seed."""
     heal_target: Callable[[str], None] = lambda target: None
     """Ends what it does to one of its targets before its time. Any thread may ask for it."""
+    by_the_clock: bool = False
+    """Whether its time had come, and no point is held."""
     refused: Callable[[], int] = lambda: 0
     """How many checkpoints the nodes have said to be refused while it was in force."""
 

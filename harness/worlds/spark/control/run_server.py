@@ -261,7 +261,14 @@ class RunServer:
         random = Random(f"{self._seed}/{number}")
         span = self._spans[number] = _Span(time.monotonic_ns())
         machines = self._arm(
-            Striking(exact, lambda: self.heal(number), random, partial(self._heal_soon, number), lambda: span.refused)
+            Striking(
+                exact,
+                lambda: self.heal(number),
+                random,
+                partial(self._heal_soon, number),
+                by_the_clock=address is None,
+                refused=lambda: span.refused,
+            )
         )
         try:
             bites = inflict(self._kinds[fault.kind], machines, fault)
