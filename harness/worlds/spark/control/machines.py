@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from random import Random
@@ -37,6 +37,7 @@ from .disturbances import (
     ThrottleCpu,
 )
 from .flapping import Flapping
+from .freezes import Freezes
 from .nodes import OTHER_NODES, Kill, Nodes, Stop
 
 T = TypeVar("T")
@@ -59,6 +60,8 @@ class Striking:
     """Its own, from the run's seed."""
     heal_target: Callable[[str], None] = lambda target: None
     """Ends what it does to one of its targets before its time. Any thread may ask for it."""
+    freezes: Freezes = field(default_factory=Freezes)
+    """The run's."""
     by_the_clock: bool = False
     """Whether its time had come, and no point is held."""
     refused: Callable[[], int] = lambda: 0
@@ -76,6 +79,10 @@ class ClusterMachines(Machines):
         """Targets, and what ends what is done to them."""
         self.hit: set[str] = set()
         """The nodes that it does something to, or to what passes between them."""
+        self.ended: set[str] = set()
+        """The nodes that it ended as a whole."""
+        self.frozen: dict[str, str] = {}
+        """The nodes that it froze, and the targets that they stand for: there it is over when they end."""
         self.refusing: set[str] = set()
         """The nodes whose checkpoints the disk may refuse while it is in force."""
         self._places = numbered_workers(nodes.workers, OTHER_NODES)
@@ -92,11 +99,11 @@ class ClusterMachines(Machines):
         """Kill every process of the nodes, all at once."""
         if lose_handed_over:
             return super().crash(targets, lose_handed_over=True)
-        return self._end(targets, self._cluster.kill_node)
+        return self._end_nodes(targets, self._cluster.kill_node)
 
     def terminate(self, targets: Sequence[str]) -> list[Bite]:
         """Send SIGTERM to the nodes, all at once, and see that they end."""
-        return self._end(targets, self._cluster.terminate_node)
+        return self._end_nodes(targets, self._cluster.terminate_node)
 
     def crash_part(self, targets: Sequence[str], part: Part) -> list[Bite]:
         """Kill the processes of that part of the nodes, all at once."""
@@ -104,12 +111,17 @@ class ClusterMachines(Machines):
 
     def crash_again(self, targets: Sequence[str]) -> list[Bite]:
         bites = []
-        for bite in self._end(targets, self._cluster.kill_node):
+        for bite in self._end_nodes(targets, self._cluster.kill_node):
             if bite.node is not None:
                 loop = CrashLoop(self._cluster, bite.node)
                 self.lasting.append((bite.target, healed_aside(loop.heal)))
                 bite = msgspec.structs.replace(bite, lasting=True, proof=None)
             bites.append(bite)
+        return bites
+
+    def _end_nodes(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
+        bites = self._end(targets, end)
+        self.ended |= {bite.node for bite in bites if bite.node is not None and bite.gone}
         return bites
 
     def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
@@ -139,13 +151,16 @@ class ClusterMachines(Machines):
                 bites.append(Bite(target, None, (), outstanding))
                 continue
             self.hit.add(node)
+            self.frozen[node] = target
+            self._striking.freezes.hold(proof)
             self.lasting.append((target, self._resume(proof, idle)))
             bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
 
     def _resume(self, proof: Stop, idle: Idle) -> Heal:
         def heal() -> Proof:
-            self._cluster.resume(proof)
+            for stopped in self._striking.freezes.let_go(proof):
+                self._cluster.resume(stopped)
             return idle() or proof.proof
 
         return heal

@@ -32,6 +32,7 @@ from ....protocol.controller import Controller, Strike
 from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ....recording.recorder import MonotonicClock, Recorder
 from ....recording.records import Record
+from .freezes import Freezes
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
 from .run_messages import Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness
@@ -90,6 +91,9 @@ class RunServer:
         self._arm = arm
         self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal | SlowHeal]]]] = {}
         """Number -> a fault that lasts, its targets, and what ends what is done to them."""
+        self._frozen: dict[int, dict[str, str]] = {}
+        """Number -> the nodes that a fault froze, and the targets that they stand for."""
+        self._freezes = Freezes()
         self._healing: set[asyncio.Task[None]] = set()
         self._spans: dict[int, _Span] = {}
         """Number -> of every fault that has struck."""
@@ -266,6 +270,7 @@ class RunServer:
                 lambda: self.heal(number),
                 random,
                 partial(self._heal_soon, number),
+                self._freezes,
                 by_the_clock=address is None,
                 refused=lambda: span.refused,
             )
@@ -281,6 +286,11 @@ class RunServer:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
             self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
+        for other, frozen in self._frozen.items():
+            # What has ended is frozen no more, nor is its successor.
+            for node in machines.ended & frozen.keys():
+                self.heal(other, frozen[node])
+        self._frozen[number] = machines.frozen
         if machines.lasting:
             self._in_force[number] = fault, machines.lasting
             if fault.duration is not None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,16 +16,19 @@ from msgspec.structs import replace
 
 from simulation import KINDS
 from streamproof.faults.cpu_throttle import cpu_throttle
+from streamproof.faults.crash import crash
 from streamproof.faults.crash_loop import crash_loop
+from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.failed_write import failed_write
 from streamproof.faults.flapping import flapping
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.isolate import isolate
 from streamproof.faults.out_of_memory import out_of_memory
 from streamproof.faults.partition import partition
+from streamproof.faults.pause import pause
 from streamproof.faults.stop import stop
 from streamproof.harness.contracts.cluster import Run
-from streamproof.harness.contracts.injection import Link
+from streamproof.harness.contracts.injection import Link, Part
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import OwnFailure, StreamproofError
@@ -58,8 +62,9 @@ class Kill:
     proof = None
 
 
+@dataclass(frozen=True)
 class Stop:
-    pids = (1,)
+    pids: tuple[int, ...]
     proof = Proof(1, "processes stopped")
 
 
@@ -84,6 +89,9 @@ class StubNodes:
         self.disturbed: list[Disturbance] = []
         self.healed: list[Disturbance] = []
         self.threads: list[str] = []
+        self.resumed: list[tuple[int, ...]] = []
+        self.lives = 0
+        """Successors have other processes."""
         self.kills = 0
         self.killing: Callable[[], object] = lambda: None
         self.healing: Callable[[Disturbance], object] = lambda disturbance: None
@@ -104,11 +112,14 @@ class StubNodes:
 
     terminate_node = kill_node
 
+    def kill_part(self, name: str, part: Part) -> Kill:
+        return Kill()
+
     def stop_node(self, name: str) -> Stop:
-        return Stop()
+        return Stop((list(self.nodes()).index(name) + 100 * self.lives,))
 
     def resume(self, stop: Stop) -> None:
-        pass
+        self.resumed.append(stop.pids)
 
     def has_come_up(self, name: str) -> bool:
         return True
@@ -322,3 +333,51 @@ def test_memory_is_exhausted_of_each_node_until_the_kernel_has_ended_something_t
         assert server.disturbed
         server.missed()
     assert [healed.target for healed in ended(recorder)] == ["node-0", "node-1"]
+
+
+@pytest.mark.parametrize("ends", [crash, stop, crash_loop], ids=lambda ends: str(ends.__name__))
+def test_a_pause_is_over_where_its_node_ends(ends: Callable[..., Fault]) -> None:
+    nodes = StubNodes()
+    faults = pause("node-0", "node-1").after(ms(1)), ends("node-0").after(ms(30))
+    with serving(nodes, *faults) as (server, recorder):
+        (healed,) = wait_until(lambda: [one for one in ended(recorder) if one.number == 0], 5, "the pause to be over")
+        assert (healed.target, healed.proof.count) == ("node-0", 1)
+        assert healed.stamp.at >= next(one.stamp.at for one in recorder.history().struck() if one.number == 1)
+        assert server.disturbed
+        server.missed()
+    assert [one.target for one in ended(recorder) if one.number == 0] == ["node-0", "node-1"]
+
+
+def test_a_pause_goes_on_where_a_part_of_its_node_ends() -> None:
+    """Whoever started that part is frozen all the same."""
+    nodes = StubNodes()
+    faults = pause("node-0").after(ms(1)), executor_crash("node-0").after(ms(20)), crash("node-1").after(ms(20))
+    with serving(nodes, *faults) as (server, recorder):
+        wait_until(lambda: len(bites(recorder)) == 3, 5, "all to strike")
+        assert server.finish(lambda: True)
+    kinds = [type(entry).__name__ for entry in recorder.history().timeline]
+    assert kinds == ["FaultStruck", "FaultStruck", "FaultStruck", "FaultHealed"]
+    assert nodes.resumed == [(0,)]
+
+
+def test_a_node_that_two_freeze_goes_on_when_the_last_lets_it() -> None:
+    nodes = StubNodes()
+    with serving(nodes, *(pause("node-0", "node-1").after(ms(1)), pause("node-0").after(ms(2)))) as (server, recorder):
+        wait_until(lambda: len(bites(recorder)) == 3, 5, "both to strike")
+        server.call(server._heal(0, None))
+        assert nodes.resumed == [(1,)]
+        server.call(server._heal(1, None))
+    assert nodes.resumed == [(1,), (0,), (0,)]
+    assert [(one.number, one.target) for one in ended(recorder)] == [(0, "node-0"), (0, "node-1"), (1, "node-0")]
+
+
+def test_who_froze_a_node_does_not_hold_its_successor() -> None:
+    nodes = StubNodes()
+    with serving(nodes, *(pause("node-0").after(ms(1)), pause("node-0").after(ms(20)))) as (server, recorder):
+        struck(recorder)
+        nodes.lives += 1
+        wait_until(lambda: len(bites(recorder)) == 2, 5, "both to strike")
+        server.call(server._heal(1, None))
+        assert nodes.resumed == [(100,)]
+        server.missed()
+    assert nodes.resumed == [(100,), (0,)]
