@@ -44,7 +44,7 @@ T = TypeVar("T")
 Heal = Callable[[], Proof]
 SlowHeal = Callable[[], Awaitable[Proof]]
 """One that the loop must not be held for."""
-Idle = Callable[[], Proof | None]
+SaysIdle = Callable[[], Proof | None]
 """The proof that what was hit had nothing of the subject on it; None where it had."""
 
 
@@ -157,7 +157,7 @@ class ClusterMachines(Machines):
             bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
 
-    def _resume(self, proof: Stop, idle: Idle) -> Heal:
+    def _resume(self, proof: Stop, idle: SaysIdle) -> Heal:
         def heal() -> Proof:
             for stopped in self._striking.freezes.let_go(proof):
                 self._cluster.resume(stopped)
@@ -200,7 +200,7 @@ class ClusterMachines(Machines):
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
 
-    def _idle(self, nodes: Iterable[str]) -> Idle:
+    def _idle(self, nodes: Iterable[str]) -> SaysIdle:
         """Asked before a fault hits these nodes. What it says is asked again when the fault is over."""
         return lambda: None
 
@@ -336,7 +336,7 @@ def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
 
 
-def _unless_idle(idle: Idle, heal: Heal) -> Heal:
+def _unless_idle(idle: SaysIdle, heal: Heal) -> Heal:
     def healed() -> Proof:
         seen = heal()
         return idle() or seen

@@ -36,7 +36,7 @@ from ....recording.history import Bite, Drained, Proof
 from ....recording.records import CheckpointDurable, InSync, Kept, Record, Started
 from ..control.deployments import ended_by_itself, watched, write_plan
 from ..control.flapping import Flapping, in_the_loop
-from ..control.machines import ClusterMachines, Heal, Idle, SlowHeal, Striking
+from ..control.machines import ClusterMachines, Heal, SaysIdle, SlowHeal, Striking
 from ..control.nodes import Kill, Nodes
 from ..control.run_messages import (
     Begun,
@@ -510,7 +510,7 @@ class _Machines(ClusterMachines):
                 self._gone(bite.node, bite.actors)
         return bites
 
-    def _idle(self, nodes: Iterable[str]) -> Idle:
+    def _idle(self, nodes: Iterable[str]) -> SaysIdle:
         """Without the driver and the master nothing goes on, wherever it runs."""
         hit = tuple(nodes)
 
