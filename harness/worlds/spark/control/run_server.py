@@ -29,7 +29,7 @@ from ....core.schedule import Fault
 from ....core.slice_names import replica_name
 from ....core.wire import Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.controller import Controller, Strike
-from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
+from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
 from ....recording.recorder import MonotonicClock, Recorder
 from ....recording.records import Record
 from .freezes import Freezes
@@ -289,7 +289,7 @@ class RunServer:
         for other, frozen in self._frozen.items():
             # What has ended is frozen no more, nor is its successor.
             for node in machines.ended & frozen.keys():
-                self.heal(other, frozen[node])
+                self.heal(other, frozen[node], struck)
         self._frozen[number] = machines.frozen
         if machines.lasting:
             self._in_force[number] = fault, machines.lasting
@@ -298,9 +298,10 @@ class RunServer:
         else:
             span.ended = time.monotonic_ns()
 
-    def heal(self, number: int, target: str | None = None) -> None:
-        """Begin to end a fault, or what it does to one of its targets, if that is in force."""
-        task = self._loop.create_task(self._heal(number, target))
+    def heal(self, number: int, target: str | None = None, since: Stamp | None = None) -> None:
+        """Begin to end a fault, or what it does to one of its targets, if that is in force. `since` is when it ended by
+        itself."""
+        task = self._loop.create_task(self._heal(number, target, since))
         self._healing.add(task)
         task.add_done_callback(self._healing.discard)
 
@@ -309,7 +310,7 @@ class RunServer:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.heal, number, target)
 
-    async def _heal(self, number: int, only: str | None) -> None:
+    async def _heal(self, number: int, only: str | None, since: Stamp | None = None) -> None:
         fault, in_force = self._in_force.pop(number, (None, []))
         lasting = [one for one in in_force if only in (None, one[0])]
         left = [one for one in in_force if one not in lasting]
@@ -318,7 +319,7 @@ class RunServer:
         for target, heal in lasting:
             # What it does to the other targets ends all the same.
             with self._failing("the end of a fault"):
-                healed = self.clock.stamp()
+                healed = since or self.clock.stamp()
                 proof = heal()
                 if isinstance(proof, Awaitable):
                     proof = await proof
