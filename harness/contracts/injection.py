@@ -191,6 +191,11 @@ Carriers = Mapping[tuple[str, Reach], str]
 """(cluster, reach) -> what carries the fault out there, in words."""
 
 
+MOST_AMOUNT = 1e18
+"""What every number that a fault takes must stay below: there is not that much of anything, and none that is larger, or
+infinite, can be written down and read back."""
+
+
 @dataclass(frozen=True)
 class FaultParameter:
     """An amount that a kind of fault takes."""
@@ -201,7 +206,7 @@ class FaultParameter:
     """With its unit."""
     required: bool = True
     below: float | None = None
-    """What a number must stay below."""
+    """What a number must stay below; None: what none may reach."""
     less_than: str = ""
     """The parameter whose amount it must stay below."""
     clusters: frozenset[str] | None = None
@@ -215,8 +220,10 @@ class FaultParameter:
             return
         number = isinstance(amount, int) or (self.type is float and isinstance(amount, float))
         good = number and not isinstance(amount, bool) and cast(float, amount) > 0
-        if not good or (self.below is not None and cast(float, amount) >= self.below):
-            bound = "" if self.below is None else f" and below {self.below:g}"
+        below = MOST_AMOUNT if self.below is None else self.below
+        too_much = good and cast(float, amount) >= below
+        if not good or too_much:
+            bound = "" if self.below is None and not too_much else f" and below {below:g}"
             raise InvalidScenario(f"{who}({self.name}={amount!r}): {self.meaning}, a number above 0{bound}")
 
 

@@ -90,12 +90,13 @@ class Background:
         container: str,
         operation: str,
         *arguments: str,
-        ended: Callable[[], None] = lambda: None,
+        ended: Callable[[Background], None] = lambda background: None,
     ) -> None:
-        """`ended` is called, in a thread of its own, once it has. Raises OwnFailure when it cannot be started. Where
-        the container does not run, it has ended."""
+        """`ended` is called with this, in a thread of its own, once it has. Raises OwnFailure when it cannot be
+        started. Where the container does not run, it has ended."""
         self.said: list[dict[str, Any]] = []
         self.problem = ""
+        self._is_over = False
         self._client = client
         self._container = container
         self._operation = operation
@@ -123,23 +124,35 @@ class Background:
                         self.said.append(json.loads(line))
                     else:
                         self.problem = line
-            self._when_ended()
+            self._is_over = True
+            self._when_ended(self)
         except (StreamproofError, DockerException, RequestException, OSError) as problem:
             self.problem = str(problem)
 
     @property
     def ended(self) -> bool:
+        """Whether it has, and whoever is told of that has been."""
         return not self._thread.is_alive()
 
     @property
     def was_killed(self) -> bool:
         """Whether a signal has ended it, once it has ended."""
-        return bool(self._id) and self._client.api.exec_inspect(self._id)["ExitCode"] == _KILLED
+        if not self._id:
+            return False
+        # Its output ends a little before the engine knows how it did.
+        return self._status() == _KILLED
+
+    def _status(self) -> int:
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self._client.api.exec_inspect(self._id)
+            return None if found["Running"] else found
+
+        return int(wait_until(look, _SECONDS, f"{self._operation} to be seen to have ended")["ExitCode"])
 
     def end(self) -> None:
         """Kill it, which has said its pid first, and wait until it is gone."""
         wait_until(lambda: self.ended or self.said, _SECONDS, f"{self._operation} to begin in a container")
-        if not self.ended:
+        if not (self._is_over or self.ended):  # Else the pid may be another's by now.
             run_inside(self._client, self._container, "end", str(self.said[0]["pid"]))
         self.wait()
 

@@ -70,12 +70,13 @@ def count() -> None:
 
 
 def hog() -> None:
-    """Take memory until the kernel ends a process for want of it."""
+    """Take memory until the kernel ends a process for want of it; where that is another, say how many it ended."""
     before = counters()["oom_kills"]
     say(pid=os.getpid())
     held = []
-    while counters()["oom_kills"] == before:
+    while (ended := counters()["oom_kills"] - before) == 0:
         held.append(b"\1" * (4 << 20))
+    say(ended=ended)
 
 
 # -- processes --------------------------------------------------------------------------------------------------------

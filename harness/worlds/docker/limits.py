@@ -1,13 +1,15 @@
 """Machine faults of containers: less CPU, less memory, none left.
 
 The engine changes the limits of a container that runs; the kernel counts, in the container's cgroup of either version,
-how often they got in the way of something. Where several disturbances of one node overlap, the tightest limit counts.
+how often they got in the way of something. Where several disturbances of one node overlap, the tightest limit is in
+force, and what the kernel counts meanwhile is proof of that disturbance alone. One that takes nothing of what the
+container was granted gets in the way of nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +18,8 @@ import docker
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
-from ...core.errors import OwnFailure
+from ...core.errors import DeadlinePassed, OwnFailure
+from ...core.waiting import wait_until
 from ...recording.history import Proof
 from ..spark.control.disturbances import ExhaustMemory, LimitMemory, ThrottleCpu
 from .executing import Background, run_inside
@@ -25,6 +28,8 @@ PERIOD = 100_000
 """Microseconds; the engine's own for a quota."""
 _LEAST_QUOTA = 1_000
 """Microseconds of CPU a period: the kernel takes no less."""
+_END_SECONDS = 5.0
+"""How long a container may take until it is seen to have ended in which nothing can be run any more."""
 _ROOM = 16 << 20
 """Bytes that a node has left at first whose limit is as near as can be to what it uses."""
 _STEPS = 16
@@ -49,6 +54,28 @@ class _Wanted:
 
     cpu_quota: int | None = None
     memory: int | None = None
+    counted: int = 0
+    """How often the kernel held something back while this was the tightest."""
+    was_tightest: bool = False
+
+    @property
+    def limits_nothing(self) -> bool:
+        """Whether others, or what was granted, limited the node as much all the while."""
+        return not self.was_tightest and (self.cpu_quota is not None or self.memory is not None)
+
+
+@dataclass(frozen=True)
+class _Tightest:
+    """What the kernel counts for now, of one of its counters and one node."""
+
+    wanted: _Wanted
+    container: str
+    since: int | None
+    """What had been counted before; None: that could not be read."""
+
+
+_COUNTERS: Mapping[str, str] = {"throttled": "cpu_quota", "limited": "memory"}
+"""The kernel's counters, and the limit that each counts for."""
 
 
 class Limits:
@@ -64,37 +91,44 @@ class Limits:
         """Container -> its limits without any disturbance."""
         self._wanted: dict[str, list[_Wanted]] = {}
         """Node -> what is in force."""
-        self._in_force: list[LimitInForce] = []
-        self.lock = threading.RLock()
+        self._tightest: dict[tuple[str, str], _Tightest] = {}
+        """Node and counter -> whose limit that is now."""
+        self._lock = threading.RLock()
+        """A node that starts meanwhile finds a disturbance in force, or is told of it."""
 
-    def disturb(self, disturbance: ThrottleCpu | LimitMemory | ExhaustMemory) -> LimitInForce:
-        with self.lock:  # A node that starts meanwhile finds it in force, or is told of it.
-            match disturbance:
-                case ThrottleCpu(node=node, cores=cores):
-                    in_force = self.throttle_cpu(node, cores)
-                case LimitMemory(node=node, size=size):
-                    in_force = self.limit_memory(node, size)
-                case ExhaustMemory(node=node):
-                    in_force = self.exhaust_memory(node)
-            self._in_force.append(in_force)
-        return in_force
+    def disturb(self, disturbance: ThrottleCpu | LimitMemory | ExhaustMemory) -> LimitInForce | Exhaustion:
+        match disturbance:
+            case ThrottleCpu(node=node, cores=cores):
+                return self.throttle_cpu(node, cores)
+            case LimitMemory(node=node, size=size):
+                return self.limit_memory(node, size)
+            case ExhaustMemory(node=node, over=over):
+                return self.exhaust_memory(node, over)
 
     def node_started(self, node: str, container: str) -> None:
-        with self.lock:
-            for in_force in self._in_force:
-                in_force.node_started(node, container)
+        """Its successor is limited too."""
+        with self._lock:
+            if self._wanted.get(node):
+                self.enforce(node)
+                self._reckon(node, container, dict.fromkeys(_COUNTERS, 0))
 
     def throttle_cpu(self, node: str, cores: float) -> LimitInForce:
         """At most so many cores for all that runs in the node's container. The proof: periods in which the kernel held
         it back."""
-        quota = max(_LEAST_QUOTA, round(cores * PERIOD))
-        return self._limit(node, _Wanted(cpu_quota=quota), "throttled", "periods of 100 ms without CPU")
+        with self._lock:
+            container = self._container_of(node)
+            before = self._count(container)
+            wanted = _Wanted(cpu_quota=max(_LEAST_QUOTA, round(cores * PERIOD)))
+            with self._adding(node, wanted):
+                self.enforce(node)
+            self._reckon(node, container, before)
+            return LimitInForce(self, node, wanted, "periods of 100 ms without CPU")
 
     def limit_memory(self, node: str, limit: int) -> LimitInForce:
         """At most so many bytes; where the node uses more, the least that the kernel can leave it, since to end
         processes is another fault. The proof: how often the kernel had to make room, or bring back what it had taken
         away to make some."""
-        with self.lock:
+        with self._lock:
             container = self._container_of(node)
             before = self._count(container)
             in_use = 0 if before is None else before["in_use"]
@@ -102,31 +136,26 @@ class Limits:
             with self._adding(node, wanted):
                 if in_use > limit or not self._enforced(node):
                     self._squeeze(node, wanted, max(in_use, limit))
+            self._reckon(node, container, before)
             got = f", with {wanted.memory >> 20} MiB of it" if wanted.memory else ""
-            return LimitInForce(self, node, container, wanted, "limited", f"times that memory ran short{got}", before)
+            return LimitInForce(self, node, wanted, f"times that memory ran short{got}")
 
-    def exhaust_memory(self, node: str) -> LimitInForce:
+    def exhaust_memory(self, node: str, over: Callable[[], None] = lambda: None) -> Exhaustion:
         """Next to no memory beyond what is in use, and that is taken by a process of the harness's: until the kernel
-        ends something of the node, which may be all of it. Then the limit is what it was. The proof: how many processes
-        it ended."""
-        with self.lock:
+        ends something of the node, which may be all of it. Then the limit is what it was, and `over` is called, in some
+        thread. The proof: how many processes it ended."""
+        with self._lock:
             container = self._container_of(node)
             before = self._count(container)
             wanted = _Wanted()
-            hog = None
+            exhaustion = Exhaustion(self, node, container, wanted, (before or {}).get("oom_kills", 0), over)
             with self._adding(node, wanted):
                 if before is not None and self._squeeze(node, wanted, before["in_use"]):
-                    hog = Background(self._client, container, "hog", ended=lambda: self.lift(node, wanted))
-            what = "processes ended for want of memory"
-            return LimitInForce(self, node, container, wanted, "oom_kills", what, before, hog)
-
-    def _limit(self, node: str, wanted: _Wanted, counter: str, what: str) -> LimitInForce:
-        with self.lock:
-            container = self._container_of(node)
-            before = self._count(container)
-            with self._adding(node, wanted):
-                self.enforce(node)
-            return LimitInForce(self, node, container, wanted, counter, what, before)
+                    self._reckon(node, container, before)
+                    exhaustion.hog = Background(self._client, container, "hog", ended=exhaustion.ended)
+        if exhaustion.hog is None:
+            over()
+        return exhaustion
 
     @contextmanager
     def _adding(self, node: str, wanted: _Wanted) -> Iterator[None]:
@@ -150,10 +179,41 @@ class Limits:
         return False
 
     def lift(self, node: str, wanted: _Wanted) -> None:
-        with self.lock:
+        with self._lock:
             if wanted in self._wanted[node]:
                 self._wanted[node].remove(wanted)
             self.enforce(node)
+            if any(one.wanted is wanted for one in self._tightest.values()):
+                # Only now: what has its time and its memory again can answer.
+                container = self._container_of(node)
+                self._reckon(node, container, self._count(container))
+
+    def _reckon(self, node: str, container: str, counts: Mapping[str, int] | None) -> None:
+        """What the kernel has counted so far is proof of what was the tightest; from here on, of what is. `counts` is
+        None where it cannot be asked: then nobody knows what counts."""
+        for counter, limit in _COUNTERS.items():
+            key, now = (node, counter), None if counts is None else counts[counter]
+            before = self._tightest.pop(key, None)
+            wanted = self._find_tightest(node, container, limit)
+            same = before is not None and before.container == container
+            if before is not None and same and before.wanted is wanted and before.since is not None:
+                self._tightest[key] = before
+                continue
+            if before is not None and same and before.since is not None and now is not None:
+                before.wanted.counted += now - before.since
+            if wanted is not None:
+                wanted.was_tightest = True
+                self._tightest[key] = _Tightest(wanted, container, now)
+
+    def _find_tightest(self, node: str, container: str, limit: str) -> _Wanted | None:
+        """None: that is what the container was granted. Of several alike it is the first, beside which the others
+        change nothing."""
+        given = self._given.get(container)
+        asked = [(getattr(one, limit), one) for one in self._wanted.get(node, ()) if getattr(one, limit) is not None]
+        if given is None or not asked:
+            return None
+        least, wanted = min(asked, key=lambda pair: int(pair[0]))
+        return wanted if least < getattr(given, limit) else None
 
     def enforce(self, node: str) -> None:
         """Let the node's present container have the limits that are in force for it. Raises OwnFailure when it does not
@@ -162,7 +222,7 @@ class Limits:
             raise OwnFailure(f"the kernel does not take the limits of {node}: it cannot give up enough memory")
 
     def _enforced(self, node: str) -> bool:
-        with self.lock:
+        with self._lock:
             container = self._container_of(node)
             try:
                 given = self._given.get(container) or self._given.setdefault(container, self._limits(container))
@@ -194,60 +254,90 @@ class Limits:
         return answer
 
     def _count(self, container: str) -> dict[str, int] | None:
-        """None: it does not run."""
-        return run_inside(self._client, container, "count")
+        """None: it does not run, or is paused."""
+        try:
+            return run_inside(self._client, container, "count")
+        except OwnFailure:
+            # While it ends, the engine may find that in words of its own.
+            if not self._ends(container):
+                raise
+            return None
 
-    def count(self, container: str, counter: str) -> int:
-        """Of a container; of one that has ended, only whether that was for want of memory."""
+    def _ends(self, container: str) -> bool:
+        try:
+            wait_until(lambda: not self._inspect(container)["State"]["Running"], _END_SECONDS, "a container to end")
+        except DeadlinePassed:
+            return False
+        return True
+
+    def processes_ended(self, container: str, before: int, hog: Background) -> int:
+        """How many processes of a container's the kernel has ended for want of memory, asked when the hog has ended.
+
+        The hog counts for nothing. A container that ends as a whole takes it along, of which the kernel says only that
+        it ended for this.
+        """
+        for line in hog.said:
+            if "ended" in line:
+                return int(line["ended"])
         found = self._count(container)
         if found is not None:
-            return int(found[counter])
-        return int(counter == "oom_kills" and self._inspect(container)["State"]["OOMKilled"])
-
-    def runs(self, container: str) -> bool:
-        return bool(self._inspect(container)["State"]["Running"])
+            return found["oom_kills"] - before - hog.was_killed
+        # What is frozen has not ended, and may die of something else.
+        if self._inspect(container)["State"]["Paused"] or not self._ends(container):
+            return 0
+        return int(self._inspect(container)["State"]["OOMKilled"])
 
 
 class LimitInForce:
     """One disturbance of one node."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        node: str,
-        container: str,
-        wanted: _Wanted,
-        counter: str,
-        what: str,
-        before: dict[str, int] | None,
-        hog: Background | None = None,
-    ) -> None:
+    def __init__(self, limits: Limits, node: str, wanted: _Wanted, what: str) -> None:
         self._limits = limits
         self._node = node
         self._wanted = wanted
-        self._counter = counter
         self._what = what
-        self._containers = [container]
-        """Of the incarnations that it was in force for."""
-        self._before = (before or {}).get(counter, 0)
-        self._hog = hog
-        self._healed = False
-
-    def node_started(self, node: str, container: str) -> None:
-        """Its successor is limited too."""
-        if node == self._node and not self._healed:
-            if container not in self._containers:
-                self._containers.append(container)
-            self._limits.enforce(node)
 
     def heal(self) -> Proof:
-        with self._limits.lock:
-            self._healed = True
         self._limits.lift(self._node, self._wanted)
-        # Only now: what has its time and its memory again can answer.
-        count = sum(self._limits.count(container, self._counter) for container in self._containers) - self._before
-        if self._hog is not None:
-            self._hog.end()
-            # A container that ends as a whole takes it along, of which the kernel says only that it ended for this.
-            count -= self._hog.was_killed and self._limits.runs(self._containers[0])
-        return Proof(max(0, count), self._what)
+        beside = ", beside another limit of the node that is no wider" if self._wanted.limits_nothing else ""
+        return Proof(max(0, self._wanted.counted), f"{self._what}{beside}")
+
+
+class Exhaustion:
+    """The memory of one node is being taken."""
+
+    def __init__(
+        self, limits: Limits, node: str, container: str, wanted: _Wanted, before: int, over: Callable[[], None]
+    ) -> None:
+        """`before` is how many processes the kernel had ended there."""
+        self.hog: Background | None = None
+        """None: nothing runs there, or the kernel takes no limit."""
+        self._limits = limits
+        self._node = node
+        self._container = container
+        self._wanted = wanted
+        self._before = before
+        self._over = over
+        self._count: int | None = None
+        """Of what the kernel ended; None: it has not been asked."""
+
+    def ended(self, hog: Background) -> None:
+        """Ask what the kernel did at once: what ends the container later on has nothing to do with it."""
+        self._limits.lift(self._node, self._wanted)
+        self._count = self._limits.processes_ended(self._container, self._before, hog)
+        self._over()
+
+    def heal(self) -> Proof:
+        """Raises OwnFailure where the kernel could not be asked."""
+        self._limits.lift(self._node, self._wanted)
+        if self.hog is None:
+            return Proof(0, _ENDED)
+        self.hog.end()
+        if self._count is None:
+            raise OwnFailure(
+                f"what the kernel ended in {self._node} for want of memory is not known: {self.hog.problem}"
+            )
+        return Proof(max(0, self._count), _ENDED)
+
+
+_ENDED = "processes ended for want of memory"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ....core.quantities import Duration
@@ -69,6 +70,8 @@ class LimitMemory:
 @dataclass(frozen=True)
 class ExhaustMemory:
     node: str
+    over: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
+    """Called, in some thread, when the kernel has ended something, or nothing can be exhausted: it is over then."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from random import Random
 from typing import TypeVar
@@ -36,12 +37,15 @@ from .disturbances import (
     ThrottleCpu,
 )
 from .flapping import Flapping
+from .freezes import Freezes
 from .nodes import OTHER_NODES, Kill, Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
 SlowHeal = Callable[[], Awaitable[Proof]]
 """One that the loop must not be held for."""
+SaysIdle = Callable[[], Proof | None]
+"""The proof that what was hit had nothing of the subject on it; None where it had."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,12 @@ class Striking:
     """Ends it before its time."""
     random: Random
     """Its own, from the run's seed."""
+    heal_target: Callable[[str], None] = lambda target: None
+    """Ends what it does to one of its targets before its time. Any thread may ask for it."""
+    freezes: Freezes = field(default_factory=Freezes)
+    """The run's."""
+    by_the_clock: bool = False
+    """Whether its time had come, and no point is held."""
     refused: Callable[[], int] = lambda: 0
     """How many checkpoints the nodes have said to be refused while it was in force."""
 
@@ -69,6 +79,10 @@ class ClusterMachines(Machines):
         """Targets, and what ends what is done to them."""
         self.hit: set[str] = set()
         """The nodes that it does something to, or to what passes between them."""
+        self.ended: set[str] = set()
+        """The nodes that it ended as a whole."""
+        self.frozen: dict[str, str] = {}
+        """The nodes that it froze, and the targets that they stand for: there it is over when they end."""
         self.refusing: set[str] = set()
         """The nodes whose checkpoints the disk may refuse while it is in force."""
         self._places = numbered_workers(nodes.workers, OTHER_NODES)
@@ -85,11 +99,11 @@ class ClusterMachines(Machines):
         """Kill every process of the nodes, all at once."""
         if lose_handed_over:
             return super().crash(targets, lose_handed_over=True)
-        return self._end(targets, self._cluster.kill_node)
+        return self._end_nodes(targets, self._cluster.kill_node)
 
     def terminate(self, targets: Sequence[str]) -> list[Bite]:
         """Send SIGTERM to the nodes, all at once, and see that they end."""
-        return self._end(targets, self._cluster.terminate_node)
+        return self._end_nodes(targets, self._cluster.terminate_node)
 
     def crash_part(self, targets: Sequence[str], part: Part) -> list[Bite]:
         """Kill the processes of that part of the nodes, all at once."""
@@ -97,7 +111,7 @@ class ClusterMachines(Machines):
 
     def crash_again(self, targets: Sequence[str]) -> list[Bite]:
         bites = []
-        for bite in self._end(targets, self._cluster.kill_node):
+        for bite in self._end_nodes(targets, self._cluster.kill_node):
             if bite.node is not None:
                 loop = CrashLoop(self._cluster, bite.node)
                 self.lasting.append((bite.target, healed_aside(loop.heal)))
@@ -105,24 +119,30 @@ class ClusterMachines(Machines):
             bites.append(bite)
         return bites
 
+    def _end_nodes(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
+        bites = self._end(targets, end)
+        self.ended |= {bite.node for bite in bites if bite.node is not None and bite.gone}
+        return bites
+
     def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         proofs = _at_once(end, hit)
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
             on, held = self._on(node), self._striking.exact
-            bites.append(
-                Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=proof.proof)
-            )
+            seen = idle() or proof.proof
+            bites.append(Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=seen))
         return bites
 
     def pause(self, targets: Sequence[str]) -> list[Bite]:
         """Stop every process of the nodes; letting them go on heals."""
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         proofs = _at_once(self._cluster.stop_node, hit)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
@@ -131,14 +151,17 @@ class ClusterMachines(Machines):
                 bites.append(Bite(target, None, (), outstanding))
                 continue
             self.hit.add(node)
-            self.lasting.append((target, self._resume(proof)))
+            self.frozen[node] = target
+            self._striking.freezes.hold(proof)
+            self.lasting.append((target, self._resume(proof, idle)))
             bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
 
-    def _resume(self, proof: Stop) -> Heal:
+    def _resume(self, proof: Stop, idle: SaysIdle) -> Heal:
         def heal() -> Proof:
-            self._cluster.resume(proof)
-            return proof.proof
+            for stopped in self._striking.freezes.let_go(proof):
+                self._cluster.resume(stopped)
+            return idle() or proof.proof
 
         return heal
 
@@ -149,7 +172,10 @@ class ClusterMachines(Machines):
         return self._on_each(targets, lambda node: LimitMemory(node, size))
 
     def exhaust_memory(self, targets: Sequence[str]) -> list[Bite]:
-        return self._on_each(targets, ExhaustMemory)
+        """Over, node by node, as soon as the kernel has ended something there."""
+        hit, _ = self._nodes(targets)
+        heal = self._striking.heal_target
+        return self._on_each(targets, lambda node: ExhaustMemory(node, partial(heal, hit[node])))
 
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
         return self._on_each(targets, lambda node: SlowDisk(node, by), self._on_disk)
@@ -165,13 +191,18 @@ class ClusterMachines(Machines):
     ) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
+        idle = self._idle(hit)
         begun = _at_once(lambda node: self._cluster.disturb(disturbance(node)), hit)
         self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, healed_aside(proven(begun[node].heal))))
+            self.lasting.append((target, healed_aside(_unless_idle(idle, proven(begun[node].heal)))))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
+
+    def _idle(self, nodes: Iterable[str]) -> SaysIdle:
+        """Asked before a fault hits these nodes. What it says is asked again when the fault is over."""
+        return lambda: None
 
     # The store of the checkpoints, which the nodes share
 
@@ -303,6 +334,14 @@ class ClusterMachines(Machines):
 def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
+
+
+def _unless_idle(idle: SaysIdle, heal: Heal) -> Heal:
+    def healed() -> Proof:
+        seen = heal()
+        return idle() or seen
+
+    return healed
 
 
 def healed_aside(heal: Heal) -> SlowHeal:

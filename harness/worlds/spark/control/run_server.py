@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -28,9 +29,10 @@ from ....core.schedule import Fault
 from ....core.slice_names import replica_name
 from ....core.wire import Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.controller import Controller, Strike
-from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
+from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
 from ....recording.recorder import MonotonicClock, Recorder
 from ....recording.records import Record
+from .freezes import Freezes
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
 from .run_messages import Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness
@@ -89,6 +91,9 @@ class RunServer:
         self._arm = arm
         self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal | SlowHeal]]]] = {}
         """Number -> a fault that lasts, its targets, and what ends what is done to them."""
+        self._frozen: dict[int, dict[str, str]] = {}
+        """Number -> the nodes that a fault froze, and the targets that they stand for."""
+        self._freezes = Freezes()
         self._healing: set[asyncio.Task[None]] = set()
         self._spans: dict[int, _Span] = {}
         """Number -> of every fault that has struck."""
@@ -259,7 +264,17 @@ class RunServer:
         number, fault = strike.number, strike.fault
         random = Random(f"{self._seed}/{number}")
         span = self._spans[number] = _Span(time.monotonic_ns())
-        machines = self._arm(Striking(exact, lambda: self.heal(number), random, lambda: span.refused))
+        machines = self._arm(
+            Striking(
+                exact,
+                lambda: self.heal(number),
+                random,
+                partial(self._heal_soon, number),
+                self._freezes,
+                by_the_clock=address is None,
+                refused=lambda: span.refused,
+            )
+        )
         try:
             bites = inflict(self._kinds[fault.kind], machines, fault)
         except StreamproofError as error:
@@ -271,6 +286,11 @@ class RunServer:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
             self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
+        for other, frozen in self._frozen.items():
+            # What has ended is frozen no more, nor is its successor.
+            for node in machines.ended & frozen.keys():
+                self.heal(other, frozen[node], struck)
+        self._frozen[number] = machines.frozen
         if machines.lasting:
             self._in_force[number] = fault, machines.lasting
             if fault.duration is not None:
@@ -278,24 +298,34 @@ class RunServer:
         else:
             span.ended = time.monotonic_ns()
 
-    def heal(self, number: int) -> None:
-        """Begin to end a fault, if it is in force."""
-        task = self._loop.create_task(self._heal(number))
+    def heal(self, number: int, target: str | None = None, since: Stamp | None = None) -> None:
+        """Begin to end a fault, or what it does to one of its targets, if that is in force. `since` is when it ended by
+        itself."""
+        task = self._loop.create_task(self._heal(number, target, since))
         self._healing.add(task)
         task.add_done_callback(self._healing.discard)
 
-    async def _heal(self, number: int) -> None:
-        fault, lasting = self._in_force.pop(number, (None, []))
+    def _heal_soon(self, number: int, target: str) -> None:
+        """From any thread: what has ended by itself is not in force any more."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.heal, number, target)
+
+    async def _heal(self, number: int, only: str | None, since: Stamp | None = None) -> None:
+        fault, in_force = self._in_force.pop(number, (None, []))
+        lasting = [one for one in in_force if only in (None, one[0])]
+        left = [one for one in in_force if one not in lasting]
+        if fault is not None and left:
+            self._in_force[number] = fault, left
         for target, heal in lasting:
             # What it does to the other targets ends all the same.
             with self._failing("the end of a fault"):
-                healed = self.clock.stamp()
+                healed = since or self.clock.stamp()
                 proof = heal()
                 if isinstance(proof, Awaitable):
                     proof = await proof
                 self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
                 self.signs += 1
-        if lasting:
+        if lasting and number not in self._in_force:
             self._spans[number].ended = time.monotonic_ns()
         if lasting and not self._in_force:
             self.fault_in_force = ""

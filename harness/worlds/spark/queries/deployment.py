@@ -293,6 +293,13 @@ class QueryDeployment:
     def has_ended(self) -> bool:
         return self._ended.get(DRIVER) == self._incarnation
 
+    def has_input_left(self) -> bool:
+        """Of a source that is not the harness's nobody knows: it may have."""
+        if self._query.source is not None:
+            return True
+        last = committed(self._checkpoint)
+        return last < max(len(self._batches) - 1, last_planned_batch(self._checkpoint))
+
     def _is_over(self) -> bool:
         return self.has_ended() and not self._left()
 

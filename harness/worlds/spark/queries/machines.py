@@ -22,6 +22,9 @@ class StruckQuery(Protocol):
     def has_ended(self) -> bool:
         """Whether nothing is left to be disturbed."""
 
+    def has_input_left(self) -> bool:
+        """Whether any batch may be left that is not committed."""
+
     def freeze(self, wake: Callable[[], None]) -> Callable[[Proof], Proof]:
         """Its driver was frozen, so that the next begins beside it; `wake` lets it go on. What is returned makes of
         the proof that it went on the one that the two were there at once."""
@@ -41,7 +44,12 @@ class QueryMachines(ClusterMachines):
     """What is done to the disks counts where a batch meets it: there is a write before and after each."""
 
     def __init__(self, nodes: Nodes, node_of: Mapping[str, str], struck: StruckQuery, striking: Striking) -> None:
-        super().__init__(nodes, node_of, lambda: not struck.has_ended(), striking)
+        """At a point that is held, something is under way by that alone."""
+
+        def outstanding() -> bool:
+            return not struck.has_ended() and (not striking.by_the_clock or struck.has_input_left())
+
+        super().__init__(nodes, node_of, outstanding, striking)
         self._struck = struck
 
     def lose_answer(self, targets: Sequence[str]) -> list[Bite]:

@@ -36,7 +36,7 @@ from ....recording.history import Bite, Drained, Proof
 from ....recording.records import CheckpointDurable, InSync, Kept, Record, Started
 from ..control.deployments import ended_by_itself, watched, write_plan
 from ..control.flapping import Flapping, in_the_loop
-from ..control.machines import ClusterMachines, Heal, SlowHeal, Striking
+from ..control.machines import ClusterMachines, Heal, SaysIdle, SlowHeal, Striking
 from ..control.nodes import Kill, Nodes
 from ..control.run_messages import (
     Begun,
@@ -118,6 +118,9 @@ class SchemeDeployment:
         """Replica -> its slice, and its newest incarnation."""
         self._node_of: dict[str, str] = {}
         """Replica -> where its newest incarnation was started, unless that is known to have gone."""
+        self._lives: dict[str, int] = {}
+        """Node -> when anything last began there, on the machine's monotonic clock, ns, if it did since the node came
+        up."""
         self._kept: set[tuple[str, int]] = set()
         self._withdrawn: set[tuple[str, int]] = set()
         """(slice, incarnation) of those that nobody is to listen to any more."""
@@ -375,6 +378,8 @@ class SchemeDeployment:
                 self._withdraw(slice_id, incarnation)
             case NodeSeen(node=node, up=up, when=when):
                 self.server.node_seen(node, up, when)
+                if up and self._lives.get(node, when) < when:
+                    del self._lives[node]
                 if not up:
                     self._bury_all([name for name, runs_on in self._node_of.items() if runs_on == node])
             case Failed():
@@ -409,6 +414,7 @@ class SchemeDeployment:
             self.server.note(delivered)
 
     def _begun(self, node: str, message: Begun) -> None:
+        self._lives[node] = message.when
         name = self._names[message.slice, message.incarnation] = replica_name(message.slice, message.replica)
         if message.incarnation >= self._newest.get(name, ("", 0))[1]:
             self._newest[name] = message.slice, message.incarnation
@@ -438,8 +444,20 @@ class SchemeDeployment:
             lambda: not self._has_drained(),
             striking,
             self._relay,
-            self._bury_all,
+            self._end_life,
+            self._may_run_on,
         )
+
+    def _may_run_on(self, node: str) -> bool:
+        """Whether anything has begun there, or may be about to begin again."""
+        return node in self._lives or not self._newest.keys() <= self._node_of.keys()
+
+    def _end_life(self, node: str, replicas: Iterable[str]) -> None:
+        """A node is gone, with these; no executor outlives its driver."""
+        if node == DRIVER:
+            self._lives.clear()
+        self._lives.pop(node, None)
+        self._bury_all(replicas)
 
     def _bury_all(self, replicas: Iterable[str]) -> None:
         for name in replicas:
@@ -473,20 +491,34 @@ class _Machines(ClusterMachines):
         outstanding: Callable[[], bool],
         striking: Striking,
         relay: LinkRelay | None,
-        bury: Callable[[Iterable[str]], None],
+        gone: Callable[[str, Iterable[str]], None],
+        may_run_on: Callable[[str], bool],
     ) -> None:
+        """`gone` is told of a node that was ended, with what was on it; `may_run_on` says whether anything of the
+        scheme has begun on a worker."""
         super().__init__(nodes, node_of, outstanding, striking)
         self._relay = relay
-        self._bury = bury
+        self._gone = gone
+        self._may_run_on = may_run_on
 
     def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
         bites = super()._end(targets, end)
         every = tuple(self._node_of)
         bites = [msgspec.structs.replace(bite, actors=every) if bite.node == DRIVER else bite for bite in bites]
         for bite in bites:
-            if bite.gone:
-                self._bury(bite.actors)
+            if bite.gone and bite.node is not None:
+                self._gone(bite.node, bite.actors)
         return bites
+
+    def _idle(self, nodes: Iterable[str]) -> SaysIdle:
+        """Without the driver and the master nothing goes on, wherever it runs."""
+        hit = tuple(nodes)
+
+        def is_in_use() -> bool:
+            return any(node not in self._places.workers or self._may_run_on(node) for node in hit)
+
+        was = is_in_use()
+        return lambda: None if was or is_in_use() else Proof(0, "slices that had begun there")
 
     def _on_store(self, heal: Heal) -> Heal:
         """The nodes say what they were refused."""

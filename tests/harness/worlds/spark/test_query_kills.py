@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import SparkProcesses
+from streamproof.harness.worlds.spark.control.machines import Striking
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
 from streamproof.harness.worlds.spark.control.run_server import _Span
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
@@ -633,3 +635,35 @@ def test_a_scheme_has_no_folders_in_the_file_layer() -> None:
     faulty = Scenario(gap(word_count()), words(), [failed_write("count-0").after(seconds(1))])
     with pytest.raises(Unsupported, match=r"no failed-write of word-count.* on embedded"):
         check_carriers(faulty, "embedded", EmbeddedCluster().places, Registry().faults)
+
+
+@pytest.mark.parametrize(
+    ("committed", "planned", "why_not"),
+    [
+        (None, None, ""),
+        (-2, -1, ""),
+        (-1, -1, "all input had been processed by then"),
+        (-1, 0, ""),
+    ],
+    ids=["before anything", "before the last is committed", "after that", "with one more under way"],
+)
+@pytest.mark.parametrize("held", [False, True])
+def test_a_crash_at_its_time_harms_a_query_only_before_its_last_batch_is_committed(
+    committed: int | None,
+    planned: int | None,
+    why_not: str,
+    held: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number of a batch counts from the end of the input. At a point something is under way in any case."""
+    with cluster(tmp_path, monkeypatch) as spark:
+        deployment = spark.deployment
+        for log, batch_from_end in (("commits", committed), ("offsets", planned)):
+            if batch_from_end is not None:
+                folder = deployment._checkpoint / log
+                folder.mkdir(parents=True)
+                (folder / str(len(deployment._batches) + batch_from_end)).touch()
+        machines = deployment._arm(Striking(True, lambda: None, Random(1), by_the_clock=not held))
+        (bite,) = machines.crash(["driver"])
+    assert bite.why_not == ("" if held else why_not)
