@@ -54,12 +54,13 @@ def _unfinished(case: Case, recovery: Recovery) -> str:
     """Why it is not known how long a recovery took."""
     actor, fault, struck = recovery.actor, recovery.fault + 1, case.history.struck()
     at = next(one.stamp.at for one in struck if one.number == recovery.fault and actor in one.bite.actors)
-    if recovery.until_caught_up is not None:
-        return f"{actor} came to where it was after fault {fault}, and no new output of it was heard"
     again = [one for one in struck if one.bite.gone and actor in one.bite.actors and one.stamp.at > at]
     if again:
         next_fault = min(again, key=lambda one: one.stamp.at).number + 1
-        return f"{actor} was lost again, by fault {next_fault}, before it had caught up after fault {fault}"
+        short = "had caught up" if recovery.until_caught_up is None else "was heard"
+        return f"{actor} was lost again, by fault {next_fault}, before it {short} after fault {fault}"
+    if recovery.until_caught_up is not None:
+        return f"{actor} came to where it was after fault {fault}, and no new output of it was heard"
     return f"{actor} was not seen to catch up after fault {fault}"
 
 

@@ -11,7 +11,7 @@ which is an upper bound. Where it is promoted, that it is active stands for rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -281,7 +281,8 @@ def _recovery(
         reached = None if again is None else max(reached, again)
     heard: int | None = 0
     if reached is not None and reexecution is not None:
-        heard = _until_heard(reexecution, slice_of(actor), incarnation, failed, reached)
+        lost = losses(history).get((slice_of(actor), incarnation))
+        heard = _until_heard(reexecution, slice_of(actor), incarnation, failed, reached, lost)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -377,10 +378,13 @@ _LATER = 1_000
 """So many outputs that an incarnation made after it had caught up are looked for."""
 
 
-def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, failed: int, reached: int) -> int | None:
+def _until_heard(
+    reexecution: Reexecution, slice_id: str, incarnation: int, failed: int, reached: int, lost: int | None
+) -> int | None:
     """From when an incarnation had caught up until it was heard on each of its channels, by outputs that nobody had
     heard before the failure: the last that it had made by then, or else the first that it made later, less
-    the time until it took what that was made of. None where it made such, and none was heard."""
+    the time until it took what that was made of. None where it made such, and none was heard, or only once it was lost
+    again, of who came after it."""
     mine = reexecution.reruns.get(slice_id, {}).get(incarnation)
     if mine is None or slice_id in reexecution.doubtful or len(mine.stretches) > 1:
         return 0
@@ -392,7 +396,7 @@ def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, fail
         upto = made[before - 1] if before else 0
         owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
         later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(mine, d)]
-        first = _first_heard(reexecution, slice_id, to, {*owed, *later})
+        first = _first_heard(_said_to(reexecution, slice_id, to), {*owed, *later}, incarnation, lost)
         at = first.get(owed[0]) if owed else None
         if at is not None and at >= failed:
             waited = max(waited, at - reached)
@@ -412,10 +416,18 @@ def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
     return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
 
 
-def _first_heard(reexecution: Reexecution, slice_id: str, to: str, wanted: set[Derivation]) -> dict[Derivation, int]:
-    """When the first copy of each of these outputs on one channel was heard; those that nobody heard are not there."""
+def _first_heard(
+    said: Iterable[tuple[int, int, Sequence[Derivation | None]]],
+    wanted: set[Derivation],
+    incarnation: int,
+    lost: int | None,
+) -> dict[Derivation, int]:
+    """When the first copy of each of these outputs was heard, but for those of later incarnations that were heard once
+    this one was lost; what nobody heard is not there."""
     found: dict[Derivation, int] = {}
-    for at, _, derivations in _said_to(reexecution, slice_id, to) if wanted else ():
+    for at, number, derivations in said if wanted else ():
+        if number > incarnation and lost is not None and at > lost:
+            continue
         for derivation in derivations:
             if derivation in wanted and at < found.get(derivation, at + 1):
                 found[derivation] = at

@@ -138,6 +138,40 @@ def test_one_that_was_lost_again_on_its_way_is_said_to_have_been() -> None:
     assert found.reason == "op0-0 was lost again, by fault 2, before it had caught up after fault 1"
 
 
+def lost_unheard(*, own: bool = False) -> Made:
+    """Two crashes: who came after the first had caught up after 1 s, and was lost before it was heard, but for `own`.
+    Who came after it says what it made too, 1.8 s after the second."""
+    made = Made(chain(Log()))
+    made.offer("a", *range(1, 8))
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 3)
+    made.deliver("op0", 1, 1, 2, 3)
+    made.at = LOST - 1
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    made.at = 2 * LOST - 1
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.at += 200_000
+    if own:
+        made.deliver("op0", 2, 4, 5, 6)
+    made.lose("op0", 2, fault=1)
+    made.start("op0", 3)
+    made.at += 1_000_000
+    made.take("op0", 3, "a", 1, 1, 7)
+    made.at += 800_000
+    made.deliver("op0", 3, *range(1, 8))
+    made.keep("op0", 3)
+    return made
+
+
+def test_who_was_lost_before_it_was_heard_is_not_heard_by_who_comes_after_it() -> None:
+    found = verdict(lost_unheard(), 2_500_000)
+    assert found.status is Status.UNKNOWN
+    assert found.reason == "op0-0 was lost again, by fault 2, before it was heard after fault 1"
+    assert verdict(lost_unheard(), 1_700_000).status is Status.VIOLATED, "the second took longer"
+    assert verdict(lost_unheard(own=True), 2_500_000).status is Status.HOLDS
+
+
 def test_but_another_that_was_late_was_late() -> None:
     found = verdict(crashed(again=True), BACK - LOST - 1)
     assert (found.status, [tally.count for tally in found.anomalies]) == (Status.VIOLATED, [1])
