@@ -11,21 +11,21 @@ which is an upper bound. Where it is promoted, that it is active stands for rest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..core.slice_names import channel_name, slice_of
+from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
+from .heard_again import CaughtUp, InForce, lasting_faults, said_to, silences, takings
 from .incarnations import in_time, losses
-from .reruns import BY_TIMER
 
 if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
-    from .reruns import Derivation, Rerun
+    from .reruns import Derivation
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,13 @@ class Recovery:
     caught_up: int | None
     """From then until it had reached the progress vector of the one that died."""
     heard: int | None = 0
-    """From then until its outputs went on; none where nothing was due, or nobody looked."""
+    """From then until its outputs went on, beyond what is usual; none where nothing was due, or nobody looked."""
+    usual: int = 0
+    """How long outputs take at any time on the channel on which that was longest."""
+    unsure: int = 0
+    """So much of it others may have brought about."""
+    why: str = ""
+    """Who, or why it is not known."""
 
     @property
     def total(self) -> int | None:
@@ -54,13 +60,13 @@ class Recovery:
 
     @property
     def until_caught_up(self) -> int | None:
-        parts = self._parts
-        return None if any(part is None for part in parts) else self.at_least - (self.heard or 0)
+        parts = [part for part in self._parts if part is not None]
+        return sum(parts) if len(parts) == len(self._parts) else None
 
     @property
     def at_least(self) -> int:
-        """How long it took, or longer, where a part was not reached."""
-        return sum(part or 0 for part in (*self._parts, self.heard))
+        """How long it took for sure, or longer, where a part was not reached."""
+        return sum(part or 0 for part in (*self._parts, self.heard)) - self.unsure
 
     @property
     def _parts(self) -> tuple[int | None, ...]:
@@ -68,14 +74,37 @@ class Recovery:
 
 
 def recoveries_of(case: Case) -> list[Recovery]:
-    """An analysis."""
-    return recoveries(case.history, case.collation.reexecution)
+    """An analysis: the recoveries, and when the slices were heard again, where operators were executed again. Where
+    another replica was in sync, that is what is measured of it."""
+    history, run = case.history, case.collation.reexecution
+    found = recoveries(history, run)
+    if run is None:
+        return found
+    lost, struck = losses(history), list(history.struck())
+    at = {(one.number, actor): one.stamp.at for one in struck for actor in one.bite.actors}
+    said = {one.number: one.fault for one in struck}
+    back: dict[Recovery, CaughtUp] = {}
+    faults = list(lasting_faults(in_time(history), struck))
+    for one in found:
+        slice_id, failed, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        again = lost.get((slice_id, one.incarnation))
+        ends = again if took is None else failed + took
+        faults.append(InForce(one.fault, said[one.fault], frozenset({slice_id}), failed, ends, deadly=True))
+        if took is not None and not _peers(history, failed, slice_id, lost):
+            back[one] = CaughtUp(slice_id, one.incarnation, failed, failed + took, again)
+    told = dict(zip(back, silences(case, run, list(back.values()), faults), strict=True))
+    return [
+        replace(one, heard=silence.micros, usual=silence.usual, unsure=silence.unsure, why=silence.why)
+        if (silence := told.get(one)) is not None
+        else one
+        for one in found
+    ]
 
 
 def recoveries(history: History, reexecution: Reexecution | None = None) -> list[Recovery]:
-    """Every recovery of a slice that a fault made necessary, in the order of the faults. What the loss of a coordinator
-    costs shows in the slices that it leads. Where a subject was executed again, it is known what the numbers of another
-    incarnation upstream stand for, which may begin above all that were before."""
+    """Every recovery of a slice that a fault made necessary, in the order of the faults, until it had caught up. What
+    the loss of a coordinator costs shows in the slices that it leads. Where a subject was executed again, it is known
+    what the numbers of another incarnation upstream stand for, which may begin above all that were before."""
     lost, timeline = losses(history), in_time(history)
     leaders = {one.actor for one in history.each(Decided)}
     return [
@@ -176,33 +205,12 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
 
 def _heard_anew(reexecution: Reexecution, slice_id: str) -> Iterator[tuple[int, int]]:
     """The same of outputs that nobody had heard of any copy: one that lags behind repeats what others have said."""
-    said = [one for to in reexecution.topology.downstream(slice_id) for one in _said_to(reexecution, slice_id, to)]
+    said = [one for to in reexecution.topology.downstream(slice_id) for one in said_to(reexecution, slice_id, to)]
     known: set[Derivation | None] = {None}
     for at, number, derivations in sorted(said, key=lambda one: one[0]):
         if not known.issuperset(derivations):
             known.update(derivations)
             yield at, number
-
-
-def _said_to(
-    reexecution: Reexecution, slice_id: str, to: str
-) -> Iterator[tuple[int, int, Sequence[Derivation | None]]]:
-    """When outputs on one channel were taken or delivered, whose copies, and which."""
-    for one in reexecution.deliveries.get(channel_name(slice_id, to), ()):
-        yield one.at, one.record.incarnation, one.derivations
-    for number, rerun in reexecution.reruns.get(to, {}).items():
-        begin = 0
-        for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
-            if record.upstream == slice_id:
-                yield at, record.upstream_incarnation, rerun.took[begin:end]
-            begin = end
-
-
-def _takings(reexecution: Reexecution, slice_id: str, incarnation: int) -> Iterator[tuple[Taken, int]]:
-    """What an incarnation took, and when."""
-    for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
-        if isinstance(record, Taken) and record.incarnation == incarnation:
-            yield record, at
 
 
 def _gone(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int | None:
@@ -279,10 +287,6 @@ def _recovery(
     if reached is not None and reexecution is not None:
         again = _when_made_good(reexecution, slice_of(actor), incarnation, reached)
         reached = None if again is None else max(reached, again)
-    heard: int | None = 0
-    if reached is not None and reexecution is not None:
-        lost = losses(history).get((slice_of(actor), incarnation))
-        heard = _until_heard(reexecution, slice_of(actor), incarnation, failed, reached, lost)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -292,7 +296,6 @@ def _recovery(
         _span(gone, placed_at),
         _span(placed_at, started),
         _span(started, reached),
-        heard,
     )
 
 
@@ -362,7 +365,7 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
     restored = {derivation for derivation in mine.lineage() if derivation not in own} if furthest else set()
     missing = {of: derivation for of, derivation in furthest.items() if derivation not in restored}
     at, begin = since, 0
-    for (record, time), (end, _) in zip(_takings(reexecution, slice_id, incarnation), mine.batches, strict=False):
+    for (record, time), (end, _) in zip(takings(reexecution, mine), mine.batches, strict=False):
         if not missing:
             break
         for derivation in mine.took[begin:end]:
@@ -372,63 +375,3 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
                 at = time
         begin = end
     return None if missing else at
-
-
-_LATER = 1_000
-"""So many outputs that an incarnation made after it had caught up are looked for."""
-
-
-def _until_heard(
-    reexecution: Reexecution, slice_id: str, incarnation: int, failed: int, reached: int, lost: int | None
-) -> int | None:
-    """From when an incarnation had caught up until it was heard on each of its channels, by outputs that nobody had
-    heard before the failure: the last that it had made by then, or else the first that it made later, less
-    the time until it took what that was made of. None where it made such, and none was heard, or only once it was lost
-    again, of who came after it."""
-    mine = reexecution.reruns.get(slice_id, {}).get(incarnation)
-    if mine is None or slice_id in reexecution.doubtful or len(mine.stretches) > 1:
-        return 0
-    times = [at for _, at in _takings(reexecution, slice_id, incarnation)][: len(mine.batches)]
-    before = sum(at <= reached for at in times)
-    waited = 0
-    for place, (to, emissions) in enumerate(mine.emitted.items()):
-        made = [lengths[place] for _, lengths in mine.batches]
-        upto = made[before - 1] if before else 0
-        owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
-        later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(mine, d)]
-        first = _first_heard(_said_to(reexecution, slice_id, to), {*owed, *later}, incarnation, lost)
-        at = first.get(owed[0]) if owed else None
-        if at is not None and at >= failed:
-            waited = max(waited, at - reached)
-            continue
-        heard = [d for d in later if d in first]
-        if heard:
-            number = emissions.derivations[upto : upto + _LATER].index(heard[0]) + upto
-            taken = next(time for time, length in zip(times, made, strict=False) if length > number)
-            waited = max(waited, first[heard[0]] - max(taken, reached))
-        elif later or (owed and at is None):
-            return None
-    return waited
-
-
-def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
-    """Whether an output was made of an input when that was taken, and by no timer and at no end of an epoch."""
-    return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
-
-
-def _first_heard(
-    said: Iterable[tuple[int, int, Sequence[Derivation | None]]],
-    wanted: set[Derivation],
-    incarnation: int,
-    lost: int | None,
-) -> dict[Derivation, int]:
-    """When the first copy of each of these outputs was heard, but for those of later incarnations that were heard once
-    this one was lost; what nobody heard is not there."""
-    found: dict[Derivation, int] = {}
-    for at, number, derivations in said if wanted else ():
-        if number > incarnation and lost is not None and at > lost:
-            continue
-        for derivation in derivations:
-            if derivation in wanted and at < found.get(derivation, at + 1):
-                found[derivation] = at
-    return found

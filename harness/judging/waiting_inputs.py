@@ -70,7 +70,7 @@ class ChannelPassages:
             return None
         topology = run.topology
         ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
-        due = {up: self._first_after(up, slice_id, ended) for up in ups}
+        due = {up: self.first_after(up, slice_id, ended) for up in ups}
         # Where channels merge, what comes on one may have to wait for what comes on another.
         together = topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE
         if together and None in due.values():
@@ -81,7 +81,7 @@ class ChannelPassages:
             if first is None:
                 continue
             there = max(one.made for one in due.values() if one is not None) if together else first.made
-            usual = self._usual(up, slice_id)
+            usual = self.usual(up, slice_id)
             if usual is not None:
                 waits.append(Waited(first.taken - max(ended, there, self._disturbed_by(first.taken)), usual))
         return _furthest_beyond(waits)
@@ -101,7 +101,7 @@ class ChannelPassages:
             if len(known) < len(ups):
                 return None
             there = dict.fromkeys(ups, max(known))
-        usual = {up: self._usual(up, slice_id) for up in ups}
+        usual = {up: self.usual(up, slice_id) for up in ups}
         disturbed = self._disturbed_by(until)
         return _furthest_beyond(
             Waited(until - max(ended, at, disturbed), calm)
@@ -109,7 +109,7 @@ class ChannelPassages:
             if at is not None and (calm := usual[up]) is not None
         )
 
-    def _usual(self, up: str, to: str) -> int | None:
+    def usual(self, up: str, to: str) -> int | None:
         calm = sorted(one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
         return calm[ceil(_USUAL * len(calm)) - 1] if calm else None
 
@@ -124,10 +124,10 @@ class ChannelPassages:
         if run is None or run.doubtful or run.topology.has_feedback:
             return None
         topology = run.topology
-        firsts = (self._first_after(up, to, at) for to in topology.slices for up in topology.upstream(to))
+        firsts = (self.first_after(up, to, at) for to in topology.slices for up in topology.upstream(to))
         return min((one.made for one in firsts if one is not None), default=None)
 
-    def _first_after(self, up: str, to: str, at: int) -> _Passage | None:
+    def first_after(self, up: str, to: str, at: int) -> _Passage | None:
         """The first event, as they were made, that was taken after a time, and by nobody before."""
         return min((one for one in self._of(up, to) if one.taken > at), key=lambda one: one.made, default=None)
 

@@ -228,8 +228,8 @@ def test_outputs_that_lack_what_a_crash_took_differ_whatever_else_comes(sources:
 
 
 def passed_on(*, again: bool) -> Made:
-    """A window is lost, where order matters, and what lacks it is passed on by an operator without a state. `again`: the
-    one that took over was given what is in the window, by a checkpoint."""
+    """A window is lost, where order matters, and what lacks it is passed on by an operator without a state. `again`:
+    the one that took over was given what is in the window, by a checkpoint."""
     made = Made(chain(Last(), Pass(), sources=("a", "b")))
     made.offer("a", *[1] * 30)
     made.offer("b", 0)

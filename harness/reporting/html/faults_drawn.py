@@ -20,7 +20,7 @@ class BandKind(StrEnum):
     BITTEN = "bitten"
     NO_BITE = "no bite"
     RECOVERING = "recovering"
-    """From the strike until what it took was caught up."""
+    """From the strike until what it took was caught up, and it was heard again."""
 
 
 @dataclass(frozen=True)

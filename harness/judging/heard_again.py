@@ -1,0 +1,261 @@
+"""How long nobody heard anything new of a slice once it had come to where it was before.
+
+It is heard on a channel when an output that nobody had heard before the failure is taken downstream, or delivered: the
+last that it had made by then, or else the first that it made later. Counted from when it had taken what that was made
+of: what it waits for inputs is not its own. Nor is what is usual on the channel, as where outputs are held back until a
+transaction ends. What else could have held its receiver up, as another fault or a channel with which it merges this one
+in an order, is not sure to be its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core.schedule import is_link
+from ..core.slice_names import channel_name, slice_of
+from ..core.topology import Role, all_before
+from ..protocol.merging import Order
+from ..recording.history import FaultHealed, FaultStruck
+from ..recording.records import Taken
+from .reruns import BY_TIMER
+from .waiting_inputs import ChannelPassages
+
+if TYPE_CHECKING:
+    from .oracle import Case
+    from .reexecution import Reexecution
+    from .reruns import Derivation, Rerun
+
+_LATER = 1_000
+"""So many outputs that an incarnation made after it had caught up are looked for."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """How long a slice was not heard, in microseconds."""
+
+    micros: int | None
+    """Beyond what is usual; None: it was not heard, or nobody can tell."""
+    usual: int = 0
+    """What is usual on the channel on which it was longest."""
+    unsure: int = 0
+    """So much of it others may have brought about."""
+    why: str = ""
+    """Who, or why it is not known."""
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """An incarnation that has come to where those before it were."""
+
+    slice_id: str
+    incarnation: int
+    failed: int
+    """When it was made necessary."""
+    at: int
+    lost: int | None
+    """When it was lost again."""
+
+
+@dataclass(frozen=True)
+class InForce:
+    """How long a fault was felt that hit some slices."""
+
+    fault: int
+    said: str
+    hit: frozenset[str]
+    begins: int
+    ends: int | None
+    """None: to the end."""
+    link: bool = False
+    deadly: bool = False
+    """Whether it ended the one slice that it hit; then until that had come to where it was."""
+
+
+def lasting_faults(timeline: Sequence[object], struck: Sequence[FaultStruck]) -> Iterator[InForce]:
+    """Those that ended no slice, as a pause or a cut link."""
+    healed: dict[tuple[int, str], int] = {}
+    for entry in timeline:
+        if isinstance(entry, FaultHealed):
+            healed[entry.number, entry.target] = entry.stamp.at
+    for one in struck:
+        if one.bite.lasting:
+            target, hit = one.bite.target, frozenset(map(slice_of, one.bite.actors))
+            ends = healed.get((one.number, target))
+            yield InForce(one.number, one.fault, hit, one.stamp.at, ends, link=is_link(target))
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What is listened for on one channel."""
+
+    owed: Sequence[Derivation]
+    """The last that was made of inputs by when it had caught up; none where none was."""
+    later: Mapping[Derivation, int]
+    """What was made of inputs after that -> when these were taken."""
+
+
+def silences(case: Case, run: Reexecution, caught_up: Sequence[CaughtUp], faults: Sequence[InForce]) -> list[Silence]:
+    """Of each of these."""
+    due = [_due(run, one) for one in caught_up]
+    wanted: dict[tuple[str, str], set[Derivation]] = defaultdict(set)
+    for one, channels in zip(caught_up, due, strict=True):
+        for to, what in ({} if isinstance(channels, str) else channels).items():
+            wanted[one.slice_id, to].update(what.owed, what.later)
+    copies = {channel: _copies(run, *channel, derivations) for channel, derivations in wanted.items()}
+    return [
+        Silence(None, why=channels) if isinstance(channels, str) else _silence(case, run, one, channels, copies, faults)
+        for one, channels in zip(caught_up, due, strict=True)
+    ]
+
+
+def _due(run: Reexecution, one: CaughtUp) -> dict[str, _Due] | str:
+    """What is listened for on each channel, or why nobody can tell."""
+    mine = run.reruns.get(one.slice_id, {}).get(one.incarnation)
+    if mine is None or one.slice_id in run.doubtful:
+        return f"nobody can tell what {one.slice_id} has made since"
+    begins = mine.stretch.begins
+    batches = [(at, *batch) for (_, at), batch in zip(takings(run, mine), mine.batches, strict=False)]
+    if begins > max((end for at, end, _ in batches if at <= one.at), default=0):
+        return f"{one.slice_id} began anew with the state of another meanwhile"
+    batches = [batch for batch in batches if batch[1] > begins]
+    before = sum(at <= one.at for at, _, _ in batches)
+    found = {}
+    for place, (to, emissions) in enumerate(mine.emitted.items()):
+        made = [lengths[place] for _, _, lengths in batches]
+        upto = made[before - 1] if before else 0
+        last = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
+        later: dict[Derivation, int] = {}
+        batch = before
+        for number, derivation in enumerate(emissions.derivations[upto : upto + _LATER], start=upto):
+            while batch < len(made) and made[batch] <= number:
+                batch += 1
+            if batch < len(made) and _at_once(mine, derivation):
+                later[derivation] = batches[batch][0]
+        found[to] = _Due(last, later)
+    return found
+
+
+def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
+    """Whether an output was made of an input when that was taken, and by no timer and at no end of an epoch."""
+    return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
+
+
+def _silence(
+    case: Case,
+    run: Reexecution,
+    one: CaughtUp,
+    due: Mapping[str, _Due],
+    copies: Mapping[tuple[str, str], Mapping[Derivation, Sequence[tuple[int, int]]]],
+    faults: Sequence[InForce],
+) -> Silence:
+    """The longest of all channels."""
+    found = [Silence(0)]
+    for to, what in due.items():
+        first = {
+            derivation: min(at for at, _ in known)
+            for derivation, heard in copies[one.slice_id, to].items()
+            # What those said who came after it, when it had been lost, is not its own.
+            if (known := [c for c in heard if c[1] <= one.incarnation or one.lost is None or c[0] <= one.lost])
+        }
+        owed = [at for derivation in what.owed if (at := first.get(derivation)) is not None]
+        heard = [(first[d], max(taken, one.at)) for d, taken in what.later.items() if d in first]
+        if owed and owed[0] >= one.failed:
+            found.append(_wait(case, run, one, to, one.at, owed[0], faults))
+        elif heard:
+            at, since = heard[0]
+            found.append(_wait(case, run, one, to, since, at, faults))
+        elif what.later or (what.owed and not owed):
+            return Silence(None)
+    longest = max(found, key=lambda silence: (silence.micros or 0, silence.usual))
+    sure = max((silence.micros or 0) - silence.unsure for silence in found)
+    return Silence(longest.micros, longest.usual, (longest.micros or 0) - sure, longest.why)
+
+
+def _wait(
+    case: Case, run: Reexecution, one: CaughtUp, to: str, since: int, at: int, faults: Sequence[InForce]
+) -> Silence:
+    """How long it was not heard on one channel."""
+    usual = case.analysis(ChannelPassages).usual(one.slice_id, to)
+    beyond = max(0, at - since - (usual or 0))
+    if usual is None:
+        channel = channel_name(one.slice_id, to)
+        return Silence(beyond, 0, beyond, f"what is usual on {channel} is not known: nothing passed before the faults")
+    until, why = since, ""
+    others = _before_a_merge(run, one.slice_id, to)
+    if others:
+        firsts = [case.analysis(ChannelPassages).first_after(up, to, at - 1) for up in others]
+        until = at if None in firsts else max(since, *(first.made for first in firsts if first is not None))
+        why = f"{to} takes its channels in an order, and may have waited for another" if until > since else ""
+    for fault in faults:
+        # Its own crashes are recoveries of their own, and with the next one this is over.
+        if fault.deadly and one.slice_id in fault.hit:
+            continue
+        ends = at if fault.ends is None else fault.ends
+        if _holds_up(run, fault, one.slice_id, to, others) and fault.begins < at and ends > since:
+            # What came for a receiver meanwhile, it has to take first.
+            until = max(until, ends, since if fault.hit == {one.slice_id} else _last_taken(run, to, at))
+            why = f"fault {fault.fault + 1} was felt meanwhile: {fault.said}"
+    return Silence(beyond, usual, beyond - min(beyond, max(0, at - until - usual)), why)
+
+
+def _before_a_merge(run: Reexecution, slice_id: str, to: str) -> list[str]:
+    """The others whose outputs a receiver merges with those of a slice in an order."""
+    ups = run.topology.upstream(to)
+    if run.topology.role(to) is not Role.OPERATOR or len(ups) < 2 or run.order(to) is Order.FREE:
+        return []
+    return [up for up in ups if up != slice_id]
+
+
+def _holds_up(run: Reexecution, fault: InForce, slice_id: str, to: str, others: Sequence[str]) -> bool:
+    """Whether a fault can keep a receiver from taking what a slice has made: it hit one of the two, one after them, or
+    where channels are merged, one that these come from. Of a link, both ends are such."""
+    topology = run.topology
+    concerned = {slice_id, to, *all_before(to, topology.downstream)}
+    for up in others:
+        concerned |= {up, *all_before(up, topology.upstream)}
+    return fault.hit <= concerned if fault.link else not fault.hit.isdisjoint(concerned)
+
+
+def _last_taken(run: Reexecution, slice_id: str, before: int) -> int:
+    """When a slice took anything last before a time."""
+    entries = zip(run.books.get(slice_id, ()), run.times.get(slice_id, ()), strict=True)
+    return max((at for record, at in entries if isinstance(record, Taken) and at < before), default=0)
+
+
+def _copies(
+    run: Reexecution, slice_id: str, to: str, wanted: Collection[Derivation]
+) -> dict[Derivation, list[tuple[int, int]]]:
+    """When each copy of these outputs was heard on one channel, and whose it was; those that nobody heard are not
+    there."""
+    found: dict[Derivation, list[tuple[int, int]]] = {}
+    for at, number, derivations in said_to(run, slice_id, to) if wanted else ():
+        for derivation in derivations:
+            if derivation in wanted:
+                found.setdefault(derivation, []).append((at, number))
+    return found
+
+
+def said_to(run: Reexecution, slice_id: str, to: str) -> Iterator[tuple[int, int, Sequence[Derivation | None]]]:
+    """When outputs on one channel were taken or delivered, whose copies, and which."""
+    if (deliveries := run.deliveries.get(channel_name(slice_id, to))) is not None:
+        heads, _, derivations = deliveries.columns()
+        end = 0
+        for at, incarnation, _, count in heads:
+            begin, end = end, end + count
+            yield at, incarnation, derivations[begin:end]
+    for rerun in run.reruns.get(to, {}).values():
+        begin = 0
+        for (record, at), (end, _) in zip(takings(run, rerun), rerun.batches, strict=False):
+            if record.upstream == slice_id:
+                yield at, record.upstream_incarnation, rerun.took[begin:end]
+            begin = end
+
+
+def takings(run: Reexecution, rerun: Rerun) -> Iterator[tuple[Taken, int]]:
+    """The records of what an incarnation took, and when."""
+    for record, at in zip(run.books[rerun.slice_id], run.times[rerun.slice_id], strict=True):
+        if isinstance(record, Taken) and record.incarnation == rerun.number:
+            yield record, at
