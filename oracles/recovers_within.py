@@ -10,7 +10,7 @@ from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.recovery import Recovery, recoveries_of
+from ..harness.judging.recovery import Recovery, less_what_others_did, recoveries_of
 
 _WORTH_SAYING: Final = 10_000
 """What is usual is said from here on, in microseconds: less is shown as nothing."""
@@ -45,7 +45,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
         return unknown(guarantee, observables, Reason(Why.UNSTATED, "the claim states no limit"))
     if case.timeless:
         return unknown(guarantee, observables, Reason(Why.VIRTUAL_TIME))
-    found = case.analysis(recoveries_of)
+    found = [
+        less_what_others_did(case, one) if (one.total or 0) > limit.micros else one
+        for one in case.analysis(recoveries_of)
+    ]
     late = [r for r in found if r.at_least > limit.micros]
     unfinished = [r for r in found if r.total is None]
     if unfinished and not late:
@@ -65,7 +68,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     slowest = max((r.total or 0 for r in found), default=0)
     nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
     said = f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s"
-    usual = max((r.usual for r in found if (r.total or 0) + r.usual > limit.micros), default=0)
+    usual = max((r.usual for r in found), default=0)
     if usual >= _WORTH_SAYING:
         said += f"; beside it, {usual / 1e6:.2f} s is what outputs took before the first fault"
     return decide(case, guarantee, anomalies, said, unclear=None if found or case.unproven else nothing)

@@ -2,16 +2,16 @@
 
 It is heard on a channel when an output that nobody had heard before the failure is taken downstream, or delivered: the
 last that it had made by then, or else the first that it made later. Counted from when it had taken what that was made
-of: what it waits for inputs is not its own. Nor is what is usual on the channel, as where outputs are held back until a
-transaction ends. What else could have held its receiver up, as another fault or a channel with which it merges this one
-in an order, is not sure to be its own.
+of: what it waits for inputs is not its own. Where it matters, it is asked what else is not: what is usual on the
+channel, as where outputs are held back until a transaction ends, and what could have held its receiver up, as another
+fault or a channel with which it merges this one in an order.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..core.schedule import is_link
@@ -33,17 +33,38 @@ _LATER = 1_000
 
 
 @dataclass(frozen=True)
-class Silence:
+class HeardBy:
+    """How long one receiver heard nothing new."""
+
+    to: str
+    since: int
+    """When the slice had caught up, or taken later what the output is made of."""
+    at: int
+
+
+@dataclass(frozen=True)
+class Unheard:
     """How long a slice was not heard, in microseconds."""
 
     micros: int | None
-    """Beyond what is usual; None: it was not heard, or nobody can tell."""
-    usual: int = 0
-    """What is usual on the channel on which it was longest."""
-    unsure: int = 0
-    """So much of it others may have brought about."""
+    """None: it was not heard, or nobody can tell."""
+    by: tuple[HeardBy, ...] = ()
+    """On each channel on which anything was due."""
     why: str = ""
-    """Who, or why it is not known."""
+    """Why nobody can tell."""
+
+
+@dataclass(frozen=True)
+class Excused:
+    """How long a slice was not heard beyond what is usual, in microseconds."""
+
+    micros: int
+    usual: int
+    """What is usual on the channel on which it was longest."""
+    unsure: int
+    """So much of it others may have brought about."""
+    why: str
+    """Who."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,7 @@ class CaughtUp:
 
 
 @dataclass(frozen=True)
-class InForce:
+class FeltFault:
     """How long a fault was felt that hit some slices."""
 
     fault: int
@@ -74,7 +95,7 @@ class InForce:
     """Whether it ended the one slice that it hit; then until that had come to where it was."""
 
 
-def lasting_faults(timeline: Sequence[object], struck: Sequence[FaultStruck]) -> Iterator[InForce]:
+def lasting_faults(timeline: Sequence[object], struck: Sequence[FaultStruck]) -> Iterator[FeltFault]:
     """Those that ended no slice, as a pause or a cut link."""
     healed: dict[tuple[int, str], int] = {}
     for entry in timeline:
@@ -84,7 +105,7 @@ def lasting_faults(timeline: Sequence[object], struck: Sequence[FaultStruck]) ->
         if one.bite.lasting:
             target, hit = one.bite.target, frozenset(map(slice_of, one.bite.actors))
             ends = healed.get((one.number, target))
-            yield InForce(one.number, one.fault, hit, one.stamp.at, ends, link=is_link(target))
+            yield FeltFault(one.number, one.fault, hit, one.stamp.at, ends, link=is_link(target))
 
 
 @dataclass(frozen=True)
@@ -97,8 +118,8 @@ class _Due:
     """What was made of inputs after that -> when these were taken."""
 
 
-def silences(case: Case, run: Reexecution, caught_up: Sequence[CaughtUp], faults: Sequence[InForce]) -> list[Silence]:
-    """Of each of these."""
+def until_heard(run: Reexecution, caught_up: Sequence[CaughtUp]) -> list[Unheard]:
+    """Of each of these, whatever it was due to."""
     due = [_due(run, one) for one in caught_up]
     wanted: dict[tuple[str, str], set[Derivation]] = defaultdict(set)
     for one, channels in zip(caught_up, due, strict=True):
@@ -106,7 +127,7 @@ def silences(case: Case, run: Reexecution, caught_up: Sequence[CaughtUp], faults
             wanted[one.slice_id, to].update(what.owed, what.later)
     copies = {channel: _copies(run, *channel, derivations) for channel, derivations in wanted.items()}
     return [
-        Silence(None, why=channels) if isinstance(channels, str) else _silence(case, run, one, channels, copies, faults)
+        Unheard(None, why=channels) if isinstance(channels, str) else _unheard(one, channels, copies)
         for one, channels in zip(caught_up, due, strict=True)
     ]
 
@@ -143,16 +164,12 @@ def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
     return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
 
 
-def _silence(
-    case: Case,
-    run: Reexecution,
+def _unheard(
     one: CaughtUp,
     due: Mapping[str, _Due],
     copies: Mapping[tuple[str, str], Mapping[Derivation, Sequence[tuple[int, int]]]],
-    faults: Sequence[InForce],
-) -> Silence:
-    """The longest of all channels."""
-    found = [Silence(0)]
+) -> Unheard:
+    found = []
     for to, what in due.items():
         first = {
             derivation: min(at for at, _ in known)
@@ -161,44 +178,49 @@ def _silence(
             if (known := [c for c in heard if c[1] <= one.incarnation or one.lost is None or c[0] <= one.lost])
         }
         owed = [at for derivation in what.owed if (at := first.get(derivation)) is not None]
-        heard = [(first[d], max(taken, one.at)) for d, taken in what.later.items() if d in first]
+        later = [(first[d], max(taken, one.at)) for d, taken in what.later.items() if d in first]
         if owed and owed[0] >= one.failed:
-            found.append(_wait(case, run, one, to, one.at, owed[0], faults))
-        elif heard:
-            at, since = heard[0]
-            found.append(_wait(case, run, one, to, since, at, faults))
+            found.append(HeardBy(to, one.at, owed[0]))
+        elif later:
+            at, since = later[0]
+            found.append(HeardBy(to, since, at))
         elif what.later or (what.owed and not owed):
-            return Silence(None)
-    longest = max(found, key=lambda silence: (silence.micros or 0, silence.usual))
-    sure = max((silence.micros or 0) - silence.unsure for silence in found)
-    return Silence(longest.micros, longest.usual, (longest.micros or 0) - sure, longest.why)
+            return Unheard(None)
+    return Unheard(max((max(0, by.at - by.since) for by in found), default=0), tuple(found))
 
 
-def _wait(
-    case: Case, run: Reexecution, one: CaughtUp, to: str, since: int, at: int, faults: Sequence[InForce]
-) -> Silence:
-    """How long it was not heard on one channel."""
-    usual = case.analysis(ChannelPassages).usual(one.slice_id, to)
+def excused(case: Case, run: Reexecution, slice_id: str, by: Sequence[HeardBy], faults: Sequence[FeltFault]) -> Excused:
+    """How long that was, less what is usual, and how much of it others may have brought about."""
+    found = [_excused(case, run, slice_id, one, faults) for one in by]
+    longest = max(found, key=lambda one: (one.micros, one.usual), default=Excused(0, 0, 0, ""))
+    sure = max((one.micros - one.unsure for one in found), default=0)
+    return replace(longest, unsure=longest.micros - sure)
+
+
+def _excused(case: Case, run: Reexecution, slice_id: str, by: HeardBy, faults: Sequence[FeltFault]) -> Excused:
+    to, since, at = by.to, by.since, by.at
+    usual = case.analysis(ChannelPassages).usual(slice_id, to)
     beyond = max(0, at - since - (usual or 0))
     if usual is None:
-        channel = channel_name(one.slice_id, to)
-        return Silence(beyond, 0, beyond, f"what is usual on {channel} is not known: nothing passed before the faults")
+        channel = channel_name(slice_id, to)
+        return Excused(beyond, 0, beyond, f"what is usual on {channel} is not known: nothing passed before the faults")
     until, why = since, ""
-    others = _before_a_merge(run, one.slice_id, to)
+    others = _before_a_merge(run, slice_id, to)
     if others:
         firsts = [case.analysis(ChannelPassages).first_after(up, to, at - 1) for up in others]
         until = at if None in firsts else max(since, *(first.made for first in firsts if first is not None))
         why = f"{to} takes its channels in an order, and may have waited for another" if until > since else ""
     for fault in faults:
         # Its own crashes are recoveries of their own, and with the next one this is over.
-        if fault.deadly and one.slice_id in fault.hit:
+        if fault.deadly and slice_id in fault.hit:
             continue
         ends = at if fault.ends is None else fault.ends
-        if _holds_up(run, fault, one.slice_id, to, others) and fault.begins < at and ends > since:
+        if fault.begins < at and ends > since and _holds_up(run, fault, slice_id, to, others):
             # What came for a receiver meanwhile, it has to take first.
-            until = max(until, ends, since if fault.hit == {one.slice_id} else _last_taken(run, to, at))
-            why = f"fault {fault.fault + 1} was felt meanwhile: {fault.said}"
-    return Silence(beyond, usual, beyond - min(beyond, max(0, at - until - usual)), why)
+            over = ends if fault.hit == {slice_id} else max(ends, _last_taken(run, to, at))
+            if over > until:
+                until, why = over, f"fault {fault.fault + 1} was felt meanwhile: {fault.said}"
+    return Excused(beyond, usual, beyond - min(beyond, max(0, at - until - usual)), why)
 
 
 def _before_a_merge(run: Reexecution, slice_id: str, to: str) -> list[str]:
@@ -209,7 +231,7 @@ def _before_a_merge(run: Reexecution, slice_id: str, to: str) -> list[str]:
     return [up for up in ups if up != slice_id]
 
 
-def _holds_up(run: Reexecution, fault: InForce, slice_id: str, to: str, others: Sequence[str]) -> bool:
+def _holds_up(run: Reexecution, fault: FeltFault, slice_id: str, to: str, others: Sequence[str]) -> bool:
     """Whether a fault can keep a receiver from taking what a slice has made: it hit one of the two, one after them, or
     where channels are merged, one that these come from. Of a link, both ends are such."""
     topology = run.topology

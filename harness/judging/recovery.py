@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
-from .heard_again import CaughtUp, InForce, lasting_faults, said_to, silences, takings
+from .heard_again import CaughtUp, FeltFault, HeardBy, excused, lasting_faults, said_to, takings, until_heard
 from .incarnations import in_time, losses
 
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ class Recovery:
     caught_up: int | None
     """From then until it had reached the progress vector of the one that died."""
     heard: int | None = 0
-    """From then until its outputs went on, beyond what is usual; none where nothing was due, or nobody looked."""
+    """From then until its outputs went on; none where nothing was due, or nobody looked."""
+    by: tuple[HeardBy, ...] = ()
+    """On each channel on which anything was due."""
     usual: int = 0
-    """How long outputs take at any time on the channel on which that was longest."""
+    """What outputs take at any time, where that was taken off."""
     unsure: int = 0
-    """So much of it others may have brought about."""
+    """So much of it others may have brought about, where that was asked."""
     why: str = ""
-    """Who, or why it is not known."""
+    """Who, or why it is not known when it was heard."""
 
     @property
     def total(self) -> int | None:
@@ -80,25 +82,44 @@ def recoveries_of(case: Case) -> list[Recovery]:
     found = recoveries(history, run)
     if run is None:
         return found
-    lost, struck = losses(history), list(history.struck())
-    at = {(one.number, actor): one.stamp.at for one in struck for actor in one.bite.actors}
-    said = {one.number: one.fault for one in struck}
+    lost = losses(history)
+    at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
     back: dict[Recovery, CaughtUp] = {}
-    faults = list(lasting_faults(in_time(history), struck))
     for one in found:
         slice_id, failed, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
-        again = lost.get((slice_id, one.incarnation))
-        ends = again if took is None else failed + took
-        faults.append(InForce(one.fault, said[one.fault], frozenset({slice_id}), failed, ends, deadly=True))
         if took is not None and not _peers(history, failed, slice_id, lost):
+            again = lost.get((slice_id, one.incarnation))
             back[one] = CaughtUp(slice_id, one.incarnation, failed, failed + took, again)
-    told = dict(zip(back, silences(case, run, list(back.values()), faults), strict=True))
+    told = dict(zip(back, until_heard(run, list(back.values())), strict=True))
     return [
-        replace(one, heard=silence.micros, usual=silence.usual, unsure=silence.unsure, why=silence.why)
-        if (silence := told.get(one)) is not None
-        else one
+        one if (known := told.get(one)) is None else replace(one, heard=known.micros, by=known.by, why=known.why)
         for one in found
     ]
+
+
+def less_what_others_did(case: Case, recovery: Recovery) -> Recovery:
+    """A recovery without what outputs take at any time on its channels, and with how much of it others may have brought
+    about. It is asked where that matters: it takes to know when each output was made and taken."""
+    run = case.collation.reexecution
+    if run is None or not recovery.by:
+        return recovery
+    found = excused(case, run, slice_of(recovery.actor), recovery.by, case.analysis(_felt_faults))
+    return replace(recovery, heard=found.micros, usual=found.usual, unsure=found.unsure, why=found.why)
+
+
+def _felt_faults(case: Case) -> list[FeltFault]:
+    """An analysis: those that ended no slice, until they had healed, and the crashes, until who was lost had come to
+    where it was."""
+    history = case.history
+    lost, struck = losses(history), list(history.struck())
+    at = {(one.number, actor): one for one in struck for actor in one.bite.actors}
+    found = list(lasting_faults(in_time(history), struck))
+    for one in case.analysis(recoveries_of):
+        slice_id, hit, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        begins = hit.stamp.at
+        ends = lost.get((slice_id, one.incarnation)) if took is None else begins + took
+        found.append(FeltFault(one.fault, hit.fault, frozenset({slice_id}), begins, ends, deadly=True))
+    return found
 
 
 def recoveries(history: History, reexecution: Reexecution | None = None) -> list[Recovery]:
