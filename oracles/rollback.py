@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ..harness.core.events import Event
 from ..harness.core.guarantees import (
@@ -176,6 +177,7 @@ def _made_of_too_little(
         return frozenset()
     upstream = reexecution.topology.upstream
 
+    @cache  # In a cycle there are many ways to the same.
     def lacks(derivation: Derivation, up: str, to: str) -> bool:
         if derivation in short.get(channel_name(up, to), ()):
             return True
