@@ -10,7 +10,7 @@ fault or a channel with which it merges this one in an order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -248,7 +248,7 @@ def _last_taken(run: Reexecution, slice_id: str, before: int) -> int:
 
 
 def _copies(
-    run: Reexecution, slice_id: str, to: str, wanted: Collection[Derivation]
+    run: Reexecution, slice_id: str, to: str, wanted: set[Derivation]
 ) -> dict[Derivation, list[tuple[int, int]]]:
     """When each copy of these outputs was heard on one channel, and whose it was; those that nobody heard are not
     there."""
