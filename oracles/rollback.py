@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ..harness.core.events import Event
 from ..harness.core.guarantees import (
@@ -18,6 +19,7 @@ from ..harness.core.guarantees import (
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events
 from ..harness.core.reasons import Reason, Why
+from ..harness.core.slice_names import channel_name
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.collation import Collation, seen
 from ..harness.judging.contents import outputs_that_lack
@@ -26,7 +28,7 @@ from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, uns
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.reruns import DeliveredRow, Derivation
+from ..harness.judging.reruns import DeliveredRow, Deliveries, Derivation
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
@@ -140,7 +142,7 @@ def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
     for channel, deliveries in reexecution.deliveries.items():
         if channel.partition(">")[0] in reexecution.doubtful:
             continue
-        lacking = short.get(channel, frozenset())
+        lacking = _made_of_too_little(reexecution, channel, deliveries, short)
         if lacking:
             for output in (output for delivery in deliveries for output in delivery.outputs()):
                 if output.derivation is not None and output.derivation in lacking:
@@ -162,6 +164,29 @@ def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
             right = should.get(derivation) if fixed else should.setdefault(derivation, output.event)
             if right is None or right.key != output.event.key or not same_value(right.value, output.event.value):
                 yield _Differing(output, derivation, right, channel)
+
+
+def _made_of_too_little(
+    reexecution: Reexecution,
+    channel: str,
+    deliveries: Deliveries,
+    short: Mapping[str, frozenset[Derivation]],
+) -> frozenset[Derivation]:
+    """The outputs delivered on a channel that lack an input, or that came, hop by hop, of one that does."""
+    if not short:
+        return frozenset()
+    upstream = reexecution.topology.upstream
+
+    @cache  # In a cycle there are many ways to the same.
+    def lacks(derivation: Derivation, up: str, to: str) -> bool:
+        if derivation in short.get(channel_name(up, to), ()):
+            return True
+        # Shorter is an input of a source, or the end of an epoch.
+        return len(derivation) > 3 and any(lacks(derivation[:-1], before, up) for before in upstream(up))
+
+    up, _, to = channel.partition(">")
+    *_, derivations = deliveries.columns()
+    return frozenset(one for one in set(derivations) if one is not None and lacks(one, up, to))
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,8 @@ def stated_recovery(claims: Iterable[Guarantee]) -> Duration | None:
 
 
 def recovers_within(limit: Duration) -> Guarantee:
-    """After every failure the progress that was lost is reached again within this time, on a real clock."""
+    """After every failure the progress that was lost is reached again, and the slice is heard again, within this time,
+    on a real clock."""
     return Guarantee(RECOVERS_WITHIN, limit)
 
 

@@ -68,7 +68,8 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
         # On until the next takes over, which has been given too little for what is made just before its own event.
         upto = beginnings[number + 1].place if number + 1 < len(beginnings) else len(events)
         forgotten = times[first - 1]
-        alone = Going(operator, operator.initial_state(), since=events[first])
+        # Epochs end without events as well: those in a gap before the first are not over yet.
+        alone = Going(operator, operator.initial_state(), since=events[first - 1])
         try:
             for at in range(first, upto + 1):
                 alone.silent = at < place

@@ -12,20 +12,20 @@ which is an upper bound. Where it is promoted, that it is active stands for rest
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..core.slice_names import channel_name, slice_of
+from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
+from .heard_again import CaughtUp, FeltFault, HeardBy, excused, lasting_faults, said_to, until_heard
 from .incarnations import in_time, losses
-from .reruns import BY_TIMER
 
 if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
-    from .reruns import Derivation, Rerun
+    from .reruns import Derivation
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,14 @@ class Recovery:
     """From then until it had reached the progress vector of the one that died."""
     heard: int | None = 0
     """From then until its outputs went on; none where nothing was due, or nobody looked."""
+    by: tuple[HeardBy, ...] = ()
+    """On each channel on which anything was due."""
+    usual: int = 0
+    """What outputs take at any time, where that was taken off."""
+    unsure: int = 0
+    """So much of it others may have brought about, where that was asked."""
+    why: str = ""
+    """Who, or why it is not known when it was heard."""
 
     @property
     def total(self) -> int | None:
@@ -54,13 +62,13 @@ class Recovery:
 
     @property
     def until_caught_up(self) -> int | None:
-        parts = self._parts
-        return None if any(part is None for part in parts) else self.at_least - (self.heard or 0)
+        parts = [part for part in self._parts if part is not None]
+        return sum(parts) if len(parts) == len(self._parts) else None
 
     @property
     def at_least(self) -> int:
-        """How long it took, or longer, where a part was not reached."""
-        return sum(part or 0 for part in (*self._parts, self.heard))
+        """How long it took for sure, or longer, where a part was not reached."""
+        return sum(part or 0 for part in (*self._parts, self.heard)) - self.unsure
 
     @property
     def _parts(self) -> tuple[int | None, ...]:
@@ -68,14 +76,56 @@ class Recovery:
 
 
 def recoveries_of(case: Case) -> list[Recovery]:
-    """An analysis."""
-    return recoveries(case.history, case.collation.reexecution)
+    """An analysis: the recoveries, and when the slices were heard again, where operators were executed again. Where
+    another replica was in sync, that is what is measured of it."""
+    history, run = case.history, case.collation.reexecution
+    found = recoveries(history, run)
+    if run is None:
+        return found
+    lost = losses(history)
+    at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    back: dict[Recovery, CaughtUp] = {}
+    for one in found:
+        slice_id, failed, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        if took is not None and not _peers(history, failed, slice_id, lost):
+            again = lost.get((slice_id, one.incarnation))
+            back[one] = CaughtUp(slice_id, one.incarnation, failed, failed + took, again)
+    told = dict(zip(back, until_heard(run, list(back.values())), strict=True))
+    return [
+        one if (known := told.get(one)) is None else replace(one, heard=known.micros, by=known.by, why=known.why)
+        for one in found
+    ]
+
+
+def less_what_others_did(case: Case, recovery: Recovery) -> Recovery:
+    """A recovery without what outputs take at any time on its channels, and with how much of it others may have brought
+    about. It is asked where that matters: it takes to know when each output was made and taken."""
+    run = case.collation.reexecution
+    if run is None or not recovery.by:
+        return recovery
+    found = excused(case, run, slice_of(recovery.actor), recovery.by, case.analysis(_felt_faults))
+    return replace(recovery, heard=found.micros, usual=found.usual, unsure=found.unsure, why=found.why)
+
+
+def _felt_faults(case: Case) -> list[FeltFault]:
+    """An analysis: those that ended no slice, until they had healed, and the crashes, until who was lost had come to
+    where it was."""
+    history = case.history
+    lost, struck = losses(history), list(history.struck())
+    at = {(one.number, actor): one for one in struck for actor in one.bite.actors}
+    found = list(lasting_faults(in_time(history), struck))
+    for one in case.analysis(recoveries_of):
+        slice_id, hit, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        begins = hit.stamp.at
+        ends = lost.get((slice_id, one.incarnation)) if took is None else begins + took
+        found.append(FeltFault(one.fault, hit.fault, frozenset({slice_id}), begins, ends, deadly=True))
+    return found
 
 
 def recoveries(history: History, reexecution: Reexecution | None = None) -> list[Recovery]:
-    """Every recovery of a slice that a fault made necessary, in the order of the faults. What the loss of a coordinator
-    costs shows in the slices that it leads. Where a subject was executed again, it is known what the numbers of another
-    incarnation upstream stand for, which may begin above all that were before."""
+    """Every recovery of a slice that a fault made necessary, in the order of the faults, until it had caught up. What
+    the loss of a coordinator costs shows in the slices that it leads. Where a subject was executed again, it is known
+    what the numbers of another incarnation upstream stand for, which may begin above all that were before."""
     lost, timeline = losses(history), in_time(history)
     leaders = {one.actor for one in history.each(Decided)}
     return [
@@ -176,33 +226,12 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
 
 def _heard_anew(reexecution: Reexecution, slice_id: str) -> Iterator[tuple[int, int]]:
     """The same of outputs that nobody had heard of any copy: one that lags behind repeats what others have said."""
-    said = [one for to in reexecution.topology.downstream(slice_id) for one in _said_to(reexecution, slice_id, to)]
+    said = [one for to in reexecution.topology.downstream(slice_id) for one in said_to(reexecution, slice_id, to)]
     known: set[Derivation | None] = {None}
     for at, number, derivations in sorted(said, key=lambda one: one[0]):
         if not known.issuperset(derivations):
             known.update(derivations)
             yield at, number
-
-
-def _said_to(
-    reexecution: Reexecution, slice_id: str, to: str
-) -> Iterator[tuple[int, int, Sequence[Derivation | None]]]:
-    """When outputs on one channel were taken or delivered, whose copies, and which."""
-    for one in reexecution.deliveries.get(channel_name(slice_id, to), ()):
-        yield one.at, one.record.incarnation, one.derivations
-    for number, rerun in reexecution.reruns.get(to, {}).items():
-        begin = 0
-        for (record, at), (end, _) in zip(_takings(reexecution, to, number), rerun.batches, strict=False):
-            if record.upstream == slice_id:
-                yield at, record.upstream_incarnation, rerun.took[begin:end]
-            begin = end
-
-
-def _takings(reexecution: Reexecution, slice_id: str, incarnation: int) -> Iterator[tuple[Taken, int]]:
-    """What an incarnation took, and when."""
-    for record, at in zip(reexecution.books[slice_id], reexecution.times[slice_id], strict=True):
-        if isinstance(record, Taken) and record.incarnation == incarnation:
-            yield record, at
 
 
 def _gone(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int | None:
@@ -279,9 +308,6 @@ def _recovery(
     if reached is not None and reexecution is not None:
         again = _when_made_good(reexecution, slice_of(actor), incarnation, reached)
         reached = None if again is None else max(reached, again)
-    heard: int | None = 0
-    if reached is not None and reexecution is not None:
-        heard = _until_heard(reexecution, slice_of(actor), incarnation, failed, reached)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -291,7 +317,6 @@ def _recovery(
         _span(gone, placed_at),
         _span(placed_at, started),
         _span(started, reached),
-        heard,
     )
 
 
@@ -361,7 +386,7 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
     restored = {derivation for derivation in mine.lineage() if derivation not in own} if furthest else set()
     missing = {of: derivation for of, derivation in furthest.items() if derivation not in restored}
     at, begin = since, 0
-    for (record, time), (end, _) in zip(_takings(reexecution, slice_id, incarnation), mine.batches, strict=False):
+    for (time, record), (end, _) in zip(reexecution.timed(mine, Taken), mine.batches, strict=False):
         if not missing:
             break
         for derivation in mine.took[begin:end]:
@@ -371,52 +396,3 @@ def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, s
                 at = time
         begin = end
     return None if missing else at
-
-
-_LATER = 1_000
-"""So many outputs that an incarnation made after it had caught up are looked for."""
-
-
-def _until_heard(reexecution: Reexecution, slice_id: str, incarnation: int, failed: int, reached: int) -> int | None:
-    """From when an incarnation had caught up until it was heard on each of its channels, by outputs that nobody had
-    heard before the failure: the last that it had made by then, or else the first that it made later, less
-    the time until it took what that was made of. None where it made such, and none was heard."""
-    mine = reexecution.reruns.get(slice_id, {}).get(incarnation)
-    if mine is None or slice_id in reexecution.doubtful or len(mine.stretches) > 1:
-        return 0
-    times = [at for _, at in _takings(reexecution, slice_id, incarnation)][: len(mine.batches)]
-    before = sum(at <= reached for at in times)
-    waited = 0
-    for place, (to, emissions) in enumerate(mine.emitted.items()):
-        made = [lengths[place] for _, lengths in mine.batches]
-        upto = made[before - 1] if before else 0
-        owed = [d for d in emissions.derivations[max(0, upto - _LATER) : upto] if _at_once(mine, d)][-1:]
-        later = [d for d in emissions.derivations[upto : upto + _LATER] if _at_once(mine, d)]
-        first = _first_heard(reexecution, slice_id, to, {*owed, *later})
-        at = first.get(owed[0]) if owed else None
-        if at is not None and at >= failed:
-            waited = max(waited, at - reached)
-            continue
-        heard = [d for d in later if d in first]
-        if heard:
-            number = emissions.derivations[upto : upto + _LATER].index(heard[0]) + upto
-            taken = next(time for time, length in zip(times, made, strict=False) if length > number)
-            waited = max(waited, first[heard[0]] - max(taken, reached))
-        elif later or (owed and at is None):
-            return None
-    return waited
-
-
-def _at_once(rerun: Rerun, derivation: Derivation) -> bool:
-    """Whether an output was made of an input when that was taken, and by no timer and at no end of an epoch."""
-    return bool(derivation[0] != rerun.slice_id and derivation[-1] - rerun.hop < BY_TIMER)
-
-
-def _first_heard(reexecution: Reexecution, slice_id: str, to: str, wanted: set[Derivation]) -> dict[Derivation, int]:
-    """When the first copy of each of these outputs on one channel was heard; those that nobody heard are not there."""
-    found: dict[Derivation, int] = {}
-    for at, _, derivations in _said_to(reexecution, slice_id, to) if wanted else ():
-        for derivation in derivations:
-            if derivation in wanted and at < found.get(derivation, at + 1):
-                found[derivation] = at
-    return found

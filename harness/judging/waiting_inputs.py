@@ -82,7 +82,7 @@ class ChannelPassages:
             taken = _first_taken(run, slice_id, senders, ended)
             return () if taken is None else (self._since_ever(ended, taken),)
         ups = [up for up in topology.upstream(slice_id) if up not in run.doubtful]
-        due = {up: self._first_after(up, slice_id, ended) for up in ups}
+        due = {up: self.first_after(up, slice_id, ended) for up in ups}
         # Where channels merge, what comes on one may have to wait for what comes on another.
         together = topology.role(slice_id) is Role.OPERATOR and len(ups) > 1 and run.order(slice_id) is not Order.FREE
         if together and None in due.values():
@@ -123,10 +123,12 @@ class ChannelPassages:
         return Waited(until - max(ended, self._disturbed_by(until)), unknown=_FEEDBACK)
 
     def _waited(self, up: str, to: str, micros: int) -> Waited:
-        usual = self._usual(up, to)
+        usual = self.usual(up, to)
         return Waited(micros, unknown=_NOTHING_PASSED) if usual is None else Waited(micros, usual)
 
-    def _usual(self, up: str, to: str) -> int | None:
+    def usual(self, up: str, to: str) -> int | None:
+        """How long nearly all took that passed a channel before the first fault struck, in microseconds; None where
+        nothing did."""
         calm = sorted(one.taken - one.made for one in self._of(up, to) if one.taken <= self._calm)
         return calm[ceil(_USUAL * len(calm)) - 1] if calm else None
 
@@ -141,10 +143,10 @@ class ChannelPassages:
         if run is None or run.doubtful or run.topology.has_feedback:
             return None
         topology = run.topology
-        firsts = (self._first_after(up, to, at) for to in topology.slices for up in topology.upstream(to))
+        firsts = (self.first_after(up, to, at) for to in topology.slices for up in topology.upstream(to))
         return min((one.made for one in firsts if one is not None), default=None)
 
-    def _first_after(self, up: str, to: str, at: int) -> _Passage | None:
+    def first_after(self, up: str, to: str, at: int) -> _Passage | None:
         """The first event, as they were made, that was taken after a time, and by nobody before."""
         return min((one for one in self._of(up, to) if one.taken > at), key=lambda one: one.made, default=None)
 

@@ -169,7 +169,8 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool, back: bool) -> It
                 continue
             short = "has not come to where it was" if recovery.restored is not None else "did not come back"
             if recovery.until_caught_up is not None:
-                short = "has come to where it was, and nothing new was heard of it"
+                unheard = "when it was heard again nobody can tell" if recovery.why else "nothing new was heard of it"
+                short = f"has come to where it was, and {unheard}"
             text = f"{recovery.actor} {short} ({', then '.join(reached) or 'not even detected'})"
             yield Fact("recovery", text, Tone.OPEN)
             continue

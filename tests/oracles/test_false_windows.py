@@ -137,6 +137,20 @@ def test_what_is_told_seldom_and_at_ends_is_tried_too(tells: type[Seldom]) -> No
     assert find_false_window(topology_of(tells(10)), fed) == ""
 
 
+class Telling(Closed):
+    """Tells it at the end of each epoch, and 0 where nothing came."""
+
+    window = 20
+
+
+@pytest.mark.parametrize("kept", [20, 25, None])
+def test_epochs_that_end_in_a_gap_of_the_input_end_for_who_has_forgotten_too(kept: int | None) -> None:
+    times = [*range(20), *range(100, 120)]
+    fed = {"count-0": [Event("source-0", seq, "k", seq, time) for seq, time in enumerate(times, start=1)]}
+    said = find_false_window(topology_of(Telling(kept)), fed)
+    assert ("at the end of the epoch" in said) == (kept != 20), said
+
+
 def test_a_window_up_to_a_timer_may_have_its_first_moment_in_it() -> None:
     class Jumping(Timed):
         def _total(self, time: int, state: dict[str, Any]) -> list[Output]:

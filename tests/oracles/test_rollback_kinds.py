@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handmade import Last, Log, Made, chain
+from handmade import Last, Log, Made, Pass, chain
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -225,6 +225,39 @@ def test_outputs_that_lack_what_a_crash_took_differ_whatever_else_comes(sources:
     assert short.status is Status.VIOLATED
     assert [tally.count for tally in short.anomalies] == [7]
     assert made.verdict(rollback_recovery(converges_within=Events(9))).status is Status.HOLDS
+
+
+def passed_on(*, again: bool) -> Made:
+    """A window is lost, where order matters, and what lacks it is passed on by an operator without a state. `again`:
+    the one that took over was given what is in the window, by a checkpoint."""
+    made = Made(chain(Last(), Pass(), sources=("a", "b")))
+    made.offer("a", *[1] * 30)
+    made.offer("b", 0)
+    for name in ("a", "b", "op0", "op1"):
+        made.start(name, 1)
+    made.take("op0", 1, "a", 1, 1, 15)
+    if again:
+        made.checkpoint("op0", 1, 1)
+    made.take("op1", 1, "op0", 1, 1, 15)
+    made.deliver("op1", 1, *range(1, 16))
+    made.lose("op0", 1)
+    made.start("op0", 2, restored=(1, 1) if again else None, next_seq=16)
+    made.take("op0", 2, "a", 1, 16, 30)
+    made.take("op0", 2, "b", 1, 1, 1)
+    made.take("op1", 1, "op0", 2, 16, 31)
+    made.deliver("op1", 1, *range(16, 32))
+    made.keep("op0", 2)
+    made.keep("op1", 1)
+    return made
+
+
+def test_outputs_that_lack_something_lack_it_when_they_were_passed_on() -> None:
+    short = passed_on(again=False).verdict(rollback_recovery(converges_within=Events(2)))
+    assert short.status is Status.VIOLATED
+    assert [tally.count for tally in short.anomalies] == [7]
+    assert passed_on(again=False).verdict(rollback_recovery(converges_within=Events(9))).status is Status.HOLDS
+    whole = passed_on(again=True).verdict(rollback_recovery(converges_within=Events(2)))
+    assert (whole.status, whole.summary.count("differ")) == (Status.HOLDS, 0)
 
 
 def test_where_order_matters_and_nothing_is_lacking_nothing_differs() -> None:

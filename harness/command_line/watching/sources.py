@@ -73,7 +73,10 @@ class WatchedRun:
         )
         nothing = CollatedQuery(observables=(), inputs=0)
         judgement = Judgement(claims, breaks, (), tuple(sure_recoveries(history)), nothing, "")
-        remark = "This is how far the run has come."
+        remark = (
+            "This is how far the run has come. Recoveries are shown until inputs had been taken again; whether a slice "
+            "was heard again is seen at the end."
+        )
         return run_html(run_page(description, history, judgement, folder, remark))
 
 

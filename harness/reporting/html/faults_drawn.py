@@ -20,7 +20,7 @@ class BandKind(StrEnum):
     BITTEN = "bitten"
     NO_BITE = "no bite"
     RECOVERING = "recovering"
-    """From the strike until what it took was caught up."""
+    """From the strike until what it took was caught up, and it was heard again."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,11 @@ class RecoveryBar:
     @property
     def missed(self) -> str:
         """What an actor did not come to that did not come to its end."""
-        if any(part.name == "caught up" for part in self.parts):
+        reached = {part.name for part in self.parts}
+        # Of a replica that was promoted, a part can be missing in the middle.
+        if {"detected", "redeployed", "restored", "caught up"} <= reached:
             return "not heard again"
-        return "not where it was" if any(part.name == "restored" for part in self.parts) else "not back"
+        return "not where it was" if "restored" in reached else "not back"
 
 
 def recovery_bars(

@@ -246,6 +246,7 @@ def test_a_run_that_goes_on_is_unknown_whatever_it_looks_like_and_is_as_recorded
         assert page is not None
         assert re.findall(r'class="status">(\w+)', page) == ["UNKNOWN"]
         assert "the run goes on, and is judged when it has ended" in page
+        assert "whether a slice was heard again is seen at the end" in page
         # A frame of which half is on the disk.
         with (tmp_path / "half" / "records.frames").open("ab") as file:
             file.write(b"\0\0\0\x10\0")
@@ -255,6 +256,7 @@ def test_a_run_that_goes_on_is_unknown_whatever_it_looks_like_and_is_as_recorded
     assert ended is not None
     assert re.findall(r'class="status">(\w+)', ended) == ["VIOLATED"]
     assert "The run has ended" in ended
+    assert "whether a slice was heard again" not in ended
 
 
 def test_a_run_that_has_ended_recovered_as_it_was_judged_and_not_as_numbers_say(loses: str) -> None:

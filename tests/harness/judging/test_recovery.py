@@ -13,9 +13,9 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint, recovery
 from streamproof.harness.judging.incarnations import losses
+from streamproof.harness.judging.oracle import Case
 from streamproof.harness.judging.proven_faults import Faults
-from streamproof.harness.judging.recovery import recoveries
-from streamproof.harness.judging.reexecutor import Reexecutor
+from streamproof.harness.judging.recovery import recoveries, recoveries_of
 from streamproof.harness.recording.history import (
     Bite,
     Drained,
@@ -47,7 +47,7 @@ def test_who_recovers_is_heard_again_whether_inputs_or_ends_of_epochs_tell(case:
     of = scenario_of(case)
     assert isinstance(of.subject, SchemeSubject)
     history = history_of(of, [crash("count-0").after(events(20))])
-    (found,) = recoveries(history, Reexecutor(of.subject.specs).reexecute(history.records))
+    (found,) = recoveries_of(Case(history, of.subject.collate(history), None))
     assert found.heard is not None
     assert found.total == (found.until_caught_up or 0) + found.heard
 

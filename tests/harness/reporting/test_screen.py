@@ -204,10 +204,28 @@ def test_the_line_of_a_guarantee(status: Status, broken: bool, summary: str, sty
             Recovery(0, "count-0", 2, 12_000, 3_000, 0, None),
             "has not come to where it was (detected 12.0 ms, then redeployed 3.0 ms, then restored 0.0 ms)",
         ),
+        (
+            Recovery(0, "count-0", 2, 12_000, 3_000, 0, 1_000, heard=None),
+            "has come to where it was, and nothing new was heard of it "
+            "(detected 12.0 ms, then redeployed 3.0 ms, then restored 0.0 ms, then caught up 1.0 ms)",
+        ),
+        (
+            Recovery(0, "count-0", 2, 12_000, 3_000, 0, 1_000, heard=None, why="it began anew meanwhile"),
+            "has come to where it was, and when it was heard again nobody can tell "
+            "(detected 12.0 ms, then redeployed 3.0 ms, then restored 0.0 ms, then caught up 1.0 ms)",
+        ),
     ],
 )
 def test_a_recovery_that_did_not_end_says_how_far_it_came(recovery: Recovery, said: str) -> None:
     assert f"  recovery   count-0 {said}" in shown(described(PLANNED), [struck()], judged(recoveries=[recovery]))
+
+
+def test_a_recovery_ends_when_the_slice_is_heard_again() -> None:
+    judgement = judged(recoveries=[Recovery(0, "count-0", 2, 310_000, 840_000, 50_000, 220_000, heard=600_000)])
+    assert (
+        "  recovery   count-0 after 2.02 s = detected 0.31 + redeployed 0.84 + restored 0.05 + caught up 0.22 "
+        "+ heard again 0.60" in shown(described(PLANNED), [struck()], judgement)
+    )
 
 
 def test_virtual_time_is_called_so() -> None:
