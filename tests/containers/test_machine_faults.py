@@ -92,7 +92,7 @@ def test_a_node_that_comes_back_is_throttled_too(nodes: BareNodes, limits: Limit
     throttled = limits.throttle_cpu("node-0", cores=0.1)
     nodes.kill("node-0")
     nodes.start("node-0", SPIN)
-    throttled.node_started("node-0", nodes.of("node-0"))
+    limits.node_started("node-0", nodes.of("node-0"))
     assert granted(nodes, "node-0") == (10_000, 256 * MIB)
     assert cores_used(nodes, "node-0") < 0.2
     assert throttled.heal().count > 0
