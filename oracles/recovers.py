@@ -18,7 +18,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
-from ..harness.judging.waiting_inputs import ChannelPassages, Waited
+from ..harness.judging.waiting_inputs import WORTH_SAYING, ChannelPassages, Waited
 from ..harness.recording.history import Aborted, Drained, FaultHealed, FaultStruck, History, IncarnationFailed, Placed
 from ..harness.recording.records import (
     Adopted,
@@ -178,10 +178,6 @@ _ANYBODY = ""
 """Whose signs of work count where a fault ended nobody."""
 
 
-_WORTH_SAYING: Final = 10_000
-"""From so many microseconds on, which is what two digits show, what is usual is told."""
-
-
 def _seconds(micros: int) -> str:
     return f"{micros / 1e6:.2f} s"
 
@@ -203,7 +199,7 @@ class _Wait:
     def said(self) -> str:
         said = self.what.format(_seconds(self.micros))
         usual = f", and {_seconds(self.usual)} is what it took before the first fault"
-        return said + usual if self.usual >= _WORTH_SAYING else said
+        return said + usual if self.usual >= WORTH_SAYING else said
 
     @property
     def evidence(self) -> Evidence:
@@ -212,7 +208,7 @@ class _Wait:
 
 def _left_alone(case: Case, struck: list[FaultStruck]) -> Iterator[_Wait]:
     """How long slices that a fault hit, and did not end, left their input alone after it."""
-    healed = _healed(case.history)
+    healed = case.analysis(_healed)
     for one in struck:
         at = healed.get((one.number, one.bite.target)) if one.bite.lasting else one.stamp.at
         reexecution = case.collation.reexecution
@@ -232,16 +228,16 @@ def _untaken(waited: Waited, where: str, struck: FaultStruck, what: str) -> _Wai
     return _Wait(waited.micros, where, struck, said, sure=not waited.unknown, usual=waited.usual)
 
 
-def _healed(history: History) -> dict[tuple[int, str], int]:
-    """Fault and target -> when it had ended."""
-    return {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+def _healed(case: Case) -> dict[tuple[int, str], int]:
+    """An analysis."""
+    return case.history.healed()
 
 
 def _waits(case: Case, struck: list[FaultStruck], limit: int) -> Iterator[_Wait]:
     """How long after each fault the first sign of work came, in microseconds: of each actor that it ended, or else of
     anybody for whom there was something to do."""
     signs = _signs(case.history, struck)
-    healed = _healed(case.history)
+    healed = case.analysis(_healed)
     for one in struck:
         ended = healed.get((one.number, one.bite.target), one.stamp.at) if one.bite.lasting else one.stamp.at
         for actor in one.bite.actors if one.bite.gone else ():
@@ -307,7 +303,7 @@ def _ends(struck: FaultStruck, actor: str) -> bool:
 
 def _undisturbed(case: Case, struck: FaultStruck, actor: str, since: int, until: int) -> int:
     """The longest stretch of a wait for an actor, in microseconds, in which no other fault that hit it was in force."""
-    healed = _healed(case.history)
+    healed = case.analysis(_healed)
     spans = sorted(
         (other.stamp.at, healed.get((other.number, other.bite.target), until))
         for other in case.history.struck()

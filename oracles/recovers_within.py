@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ..harness.core.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
@@ -11,9 +9,7 @@ from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.recovery import Recovery, less_what_others_did, recoveries_of
-
-_WORTH_SAYING: Final = 10_000
-"""What is usual is said from here on, in microseconds: less is shown as nothing."""
+from ..harness.judging.waiting_inputs import WORTH_SAYING
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -69,7 +65,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
     said = f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s"
     usual = max((r.usual for r in found), default=0)
-    if usual >= _WORTH_SAYING:
+    if usual >= WORTH_SAYING:
         said += f"; beside it, {usual / 1e6:.2f} s is what outputs took before the first fault"
     return decide(case, guarantee, anomalies, said, unclear=None if found or case.unproven else nothing)
 
@@ -104,7 +100,7 @@ def _evidence(recovery: Recovery) -> Evidence:
     said = f"not recovered after {least:.2f} s" if recovery.total is None else f"recovered after {least:.2f} s"
     if recovery.unsure:
         said += ", or later"
-    if recovery.usual >= _WORTH_SAYING:
+    if recovery.usual >= WORTH_SAYING:
         said += f", beside {recovery.usual / 1e6:.2f} s that outputs took before the first fault"
     return Evidence(said, recovery.actor, (), recovery.fault)
 

@@ -54,9 +54,9 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     A horizon is in event time, from the first event that it took on its return, or in the number of events that it has
     taken since. An output differs when it is not what its input gives without failures, or, where that depends on order
     or on chance, when it lacks an input that came before its own, or was delivered once more and is not what it was.
-    UNKNOWN where outputs still differ, and
-    nothing came past the horizon before the end of the input, or none is declared. For a subject that cannot be
-    executed again, every difference is too many. (Hwang et al. 2005: convergent recovery.)
+    UNKNOWN where outputs still differ, and nothing came past the horizon before the end of the input, or none is
+    declared. For a subject that cannot be executed again, every difference is too many. (Hwang et al. 2005:
+    convergent recovery.)
     """
     collation = case.collation
     reexecution = collation.reexecution

@@ -18,7 +18,7 @@ from ..core.schedule import is_link
 from ..core.slice_names import channel_name, slice_of
 from ..core.topology import Role, all_before
 from ..protocol.merging import Order
-from ..recording.history import FaultHealed, FaultStruck
+from ..recording.history import History
 from ..recording.records import Taken
 from .reruns import BY_TIMER
 from .waiting_inputs import ChannelPassages
@@ -95,13 +95,10 @@ class FeltFault:
     """Whether it ended the one slice that it hit; then until that had come to where it was."""
 
 
-def lasting_faults(timeline: Sequence[object], struck: Sequence[FaultStruck]) -> Iterator[FeltFault]:
+def lasting_faults(history: History) -> Iterator[FeltFault]:
     """Those that ended no slice, as a pause or a cut link."""
-    healed: dict[tuple[int, str], int] = {}
-    for entry in timeline:
-        if isinstance(entry, FaultHealed):
-            healed[entry.number, entry.target] = entry.stamp.at
-    for one in struck:
+    healed = history.healed()
+    for one in history.struck():
         if one.bite.lasting:
             target, hit = one.bite.target, frozenset(map(slice_of, one.bite.actors))
             ends = healed.get((one.number, target))

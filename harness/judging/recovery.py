@@ -83,10 +83,10 @@ def recoveries_of(case: Case) -> list[Recovery]:
     if run is None:
         return found
     lost = losses(history)
-    at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    hits = history.hits()
     back: dict[Recovery, CaughtUp] = {}
     for one in found:
-        slice_id, failed, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        slice_id, failed, took = slice_of(one.actor), hits[one.fault, one.actor].stamp.at, one.until_caught_up
         if took is not None and not _peers(history, failed, slice_id, lost):
             again = lost.get((slice_id, one.incarnation))
             back[one] = CaughtUp(slice_id, one.incarnation, failed, failed + took, again)
@@ -111,11 +111,10 @@ def _felt_faults(case: Case) -> list[FeltFault]:
     """An analysis: those that ended no slice, until they had healed, and the crashes, until who was lost had come to
     where it was."""
     history = case.history
-    lost, struck = losses(history), list(history.struck())
-    at = {(one.number, actor): one for one in struck for actor in one.bite.actors}
-    found = list(lasting_faults(in_time(history), struck))
+    lost, hits = losses(history), history.hits()
+    found = list(lasting_faults(history))
     for one in case.analysis(recoveries_of):
-        slice_id, hit, took = slice_of(one.actor), at[one.fault, one.actor], one.until_caught_up
+        slice_id, hit, took = slice_of(one.actor), hits[one.fault, one.actor], one.until_caught_up
         begins = hit.stamp.at
         ends = lost.get((slice_id, one.incarnation)) if took is None else begins + took
         found.append(FeltFault(one.fault, hit.fault, frozenset({slice_id}), begins, ends, deadly=True))
@@ -144,14 +143,13 @@ def sure_recoveries(history: History) -> list[Recovery]:
     """Those of which the records alone tell when they had come to where they were before, or that they have not: what
     is not here may have taken longer than its numbers say, which shows when the operators are executed again. So does
     when they were heard again, which is in none of these."""
-    lost = losses(history)
-    at = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    lost, hits = losses(history), history.hits()
     return [
         one
         for one in recoveries(history)
         if one.caught_up is None
         or not (
-            _peers(history, at[one.fault, one.actor], slice_of(one.actor), lost)
+            _peers(history, hits[one.fault, one.actor].stamp.at, slice_of(one.actor), lost)
             or may_take_longer(history, slice_of(one.actor), one.incarnation)
         )
     ]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .oracle import Case
     from .reexecution import Reexecution
 
+WORTH_SAYING: Final = 10_000
+"""From so many microseconds on, which is what two digits show, what is usual is told."""
 _USUAL: Final = 0.95
 """The share of what a channel had passed without a fault that took no longer than is usual."""
 _DISTURBING: Final = (FaultStruck, FaultHealed, NodeGone, NodeUp, Placed)

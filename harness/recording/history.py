@@ -311,6 +311,19 @@ class History:
                     entry = msgspec.structs.replace(entry, bite=bite)
                 yield entry
 
+    def hits(self) -> dict[tuple[int, str], FaultStruck]:
+        """Number of a fault and actor -> how that struck this."""
+        return {(one.number, actor): one for one in self.struck() for actor in one.bite.actors}
+
+    def healed(self) -> dict[tuple[int, str], int]:
+        """Number of a fault and target -> when all that it did there was over."""
+        found: dict[tuple[int, str], int] = {}
+        for entry in self.timeline:
+            if isinstance(entry, FaultHealed):
+                what = entry.number, entry.target
+                found[what] = max(entry.stamp.at, found.get(what, entry.stamp.at))
+        return found
+
     def digest(self) -> str:
         """SHA-256 of the canonical history: what happened and in which order, without clock and machine. Raises
         InvalidOperator for a value that no record can hold."""

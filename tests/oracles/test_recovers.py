@@ -617,17 +617,23 @@ def paused_first_of_all(late: int) -> Made:
     made = Made(chain(Pass(), Pass()))
     for name in ("a", "op0", "op1"):
         made.start(name, 1)
+    return paused(made, 1, late)
+
+
+def paused(made: Made, seq: int, late: int) -> Made:
+    """The second operator is paused for two seconds. An event that comes meanwhile, and one that comes after, it
+    takes so late, while the slice before it goes on."""
     made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
-    made.offer("a", 1)
-    made.take("op0", 1, "a", 1, 1, 1)
+    made.offer("a", seq)
+    made.take("op0", 1, "a", 1, seq, seq)
     healed = made.at = made.at + 2 * SECOND
     made.timeline.append(FaultHealed(Stamp(healed), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
     made.at += SECOND
-    made.offer("a", 2)
-    made.take("op0", 1, "a", 1, 2, 2)
+    made.offer("a", seq + 1)
+    made.take("op0", 1, "a", 1, seq + 1, seq + 1)
     made.at = healed + late
-    made.take("op1", 1, "op0", 1, 1, 2)
-    made.deliver("op1", 1, 1, 2)
+    made.take("op1", 1, "op0", 1, seq, seq + 1)
+    made.deliver("op1", 1, seq, seq + 1)
     made.keep("op0", 1)
     made.keep("op1", 1)
     return made
@@ -698,7 +704,7 @@ def test_who_always_waits_so_long_for_its_input_was_not_held_up() -> None:
 
 def paused_after(first: int, rest: int, late: int) -> Made:
     """The first event waits so long, and forty more so long each, before the slice is paused; what comes then, so
-    long, while the slice before it goes on."""
+    long."""
     made = Made(chain(Pass(), Pass()))
     for name in ("a", "op0", "op1"):
         made.start(name, 1)
@@ -708,21 +714,7 @@ def paused_after(first: int, rest: int, late: int) -> Made:
         made.at += first if number == 1 else rest
         made.take("op1", 1, "op0", 1, number, number)
         made.deliver("op1", 1, number)
-    made.timeline.append(FaultStruck(Stamp(made.at + 1), 0, "pause op1", None, PAUSE))
-    made.offer("a", 42)
-    made.take("op0", 1, "a", 1, 42, 42)
-    made.at += 2 * SECOND
-    made.timeline.append(FaultHealed(Stamp(made.at), 0, "pause op1", PAUSE.target, Proof(3, "actions put off")))
-    healed = made.at
-    made.at += SECOND
-    made.offer("a", 43)
-    made.take("op0", 1, "a", 1, 43, 43)
-    made.at = healed + late
-    made.take("op1", 1, "op0", 1, 42, 43)
-    made.deliver("op1", 1, 42, 43)
-    made.keep("op0", 1)
-    made.keep("op1", 1)
-    return made
+    return paused(made, 42, late)
 
 
 def test_one_that_waited_for_the_start_does_not_make_a_long_wait_usual() -> None:

@@ -38,15 +38,21 @@ LOST, BACK = 1_000_000, 3_500_000
 """Microseconds: when a slice is lost, and when its successor has caught up."""
 
 
-def crashed(*, back: bool = True, again: bool = False) -> Made:
+def lost_once(offered: int) -> Made:
+    """So many events, of which three were taken and heard before the slice was lost; another is there in its place."""
     made = Made(chain(Log()))
-    made.offer("a", *range(1, 7))
+    made.offer("a", *range(1, offered + 1))
     made.start("op0", 1)
     made.take("op0", 1, "a", 1, 1, 3)
     made.deliver("op0", 1, 1, 2, 3)
     made.at = LOST - 1
     made.lose("op0", 1)
     made.start("op0", 2)
+    return made
+
+
+def crashed(*, back: bool = True, again: bool = False) -> Made:
+    made = lost_once(6)
     if back:
         made.at = BACK - 1
         made.take("op0", 2, "a", 1, 1, 6)
@@ -144,14 +150,7 @@ def test_one_that_was_lost_again_on_its_way_is_said_to_have_been() -> None:
 def lost_unheard(*, own: bool = False) -> Made:
     """Two crashes: who came after the first had caught up after 1 s, and was lost before it was heard, but for `own`.
     Who came after it says what it made too, 1.8 s after the second."""
-    made = Made(chain(Log()))
-    made.offer("a", *range(1, 8))
-    made.start("op0", 1)
-    made.take("op0", 1, "a", 1, 1, 3)
-    made.deliver("op0", 1, 1, 2, 3)
-    made.at = LOST - 1
-    made.lose("op0", 1)
-    made.start("op0", 2)
+    made = lost_once(7)
     made.at = 2 * LOST - 1
     made.take("op0", 2, "a", 1, 1, 6)
     made.at += 200_000

@@ -9,7 +9,7 @@ from enum import StrEnum
 from ...core.schedule import AtTime, Fault
 from ...core.slice_names import slice_of
 from ...judging.recovery import Recovery
-from ...recording.history import FaultHealed, History
+from ...recording.history import History
 from ...recording.records import Offered
 from .lanes import ReplayOverChannel
 
@@ -50,7 +50,7 @@ def _planned(history: History, schedule: Sequence[Fault]) -> Iterator[FaultBand]
 
 
 def _struck(history: History, recovered: Sequence[Recovery], ends: int) -> Iterator[FaultBand]:
-    healed = {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+    healed = history.healed()
     for struck in history.struck():
         at, number = struck.stamp.at, struck.number + 1
         kind = BandKind.BITTEN if struck.bite.bit else BandKind.NO_BITE

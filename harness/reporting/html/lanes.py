@@ -12,7 +12,7 @@ from ...core.slice_names import slice_of
 from ...core.wording import counted
 from ...judging.incarnations import in_time, losses
 from ...judging.recovery import Recovery, may_take_longer, when_caught_up
-from ...recording.history import FaultHealed, FaultStruck, History, IncarnationFailed, NodeGone, NodeUp, Placed
+from ...recording.history import FaultStruck, History, IncarnationFailed, NodeGone, NodeUp, Placed
 from ...recording.records import (
     Adopted,
     Changed,
@@ -112,12 +112,13 @@ class ReplayOverChannel:
 def lanes_of(history: History, ends: int, recoveries: Iterable[Recovery] = ()) -> list[ActorLane]:
     """Nodes first, then slices, each in the order of its name. The `recoveries` are those that the run was judged by:
     when one was over, they know better than the records alone."""
-    struck = {(one.number, actor): one.stamp.at for one in history.struck() for actor in one.bite.actors}
+    struck = history.hits()
     placed = {(one.actor, one.incarnation): one.stamp.at for one in history.timeline if isinstance(one, Placed)}
     known = {
         (one.actor, one.incarnation): at + one.until_caught_up
         for one in recoveries
-        for at in [struck.get((one.fault, one.actor), 0)]
+        for hit in [struck.get((one.fault, one.actor))]
+        for at in [0 if hit is None else hit.stamp.at]
         # A replica that takes over was there before.
         if one.until_caught_up is not None and placed.get((one.actor, one.incarnation), -1) >= at
     }
@@ -177,7 +178,7 @@ def _actors(history: History, ends: int, known: Mapping[tuple[str, int], int]) -
     placed: dict[str, list[Placed]] = defaultdict(list)
     held: dict[str, list[LaneStretch]] = defaultdict(list)
     failed: dict[str, list[LaneSign]] = defaultdict(list)
-    healed = {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+    healed = history.healed()
     for entry in in_time(history):
         if isinstance(entry, Placed):
             placed[entry.actor].append(entry)
