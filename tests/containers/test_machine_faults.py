@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bare_nodes import BareNodes, bare_nodes
@@ -154,6 +157,24 @@ def test_a_node_that_dies_of_it_altogether_is_proof_too(nodes: BareNodes, limits
     exhausted = limits.exhaust_memory("node-0")
     assert nodes.client.api.wait(nodes.of("node-0"))["StatusCode"] == 137
     assert exhausted.heal().count == 1
+
+
+def test_a_limit_is_lifted_from_a_node_that_ends_before_the_engine_hears_of_it(
+    nodes: BareNodes, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes.start("node-0", SPIN)
+    throttled = limits.throttle_cpu("node-0", cores=0.5)
+    first_process = nodes.client.api.inspect_container(nodes.of("node-0"))["State"]["Pid"]
+    update = nodes.client.api.update_container
+
+    def end_first(*args: object, **limits: object) -> object:
+        if psutil.pid_exists(first_process):
+            os.kill(first_process, signal.SIGKILL)
+        return update(*args, **limits)
+
+    monkeypatch.setattr(nodes.client.api, "update_container", end_first)
+    throttled.heal()
+    assert granted(nodes, "node-0") == (200_000, 256 * MIB)
 
 
 def test_what_does_not_run_cannot_be_hit(nodes: BareNodes, limits: Limits) -> None:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import docker
@@ -231,19 +232,33 @@ class Limits:
                     limits = limits.with_(wanted)
                 if limits == self._limits(container):
                     return True
-                self._client.api.update_container(
-                    container, cpu_quota=limits.cpu_quota, mem_limit=limits.memory, memswap_limit=limits.memory
-                )
+                self._update(container, limits)
                 return self._limits(container) == limits
             except APIError as problem:
-                explanation = str(problem.explanation)
-                if "device or resource busy" in explanation.lower():
+                if _is_busy(problem):
                     return False
                 if problem.status_code == 404:
                     return True  # It is gone, and has no limits.
-                raise OwnFailure(f"the limits of {node} cannot be changed: {explanation}") from problem
+                raise OwnFailure(f"the limits of {node} cannot be changed: {problem.explanation}") from problem
             except (DockerException, RequestException) as problem:
                 raise OwnFailure(f"the limits of {node} cannot be changed: {problem}") from problem
+
+    def _update(self, container: str, limits: _Limits) -> None:
+        """Raises APIError."""
+        change = partial(
+            self._client.api.update_container,
+            container,
+            cpu_quota=limits.cpu_quota,
+            mem_limit=limits.memory,
+            memswap_limit=limits.memory,
+        )
+        try:
+            change()
+        except APIError as problem:
+            # The kernel may have ended it before the engine heard of that. What has ended takes any limits.
+            if _is_busy(problem) or not self._ends(container):
+                raise
+            change()
 
     def _limits(self, container: str) -> _Limits:
         host = self._inspect(container)["HostConfig"]
@@ -286,6 +301,11 @@ class Limits:
         if self._inspect(container)["State"]["Paused"] or not self._ends(container):
             return 0
         return int(self._inspect(container)["State"]["OOMKilled"])
+
+
+def _is_busy(problem: APIError) -> bool:
+    """Whether the kernel cannot take back enough memory for a limit."""
+    return "device or resource busy" in str(problem.explanation).lower()
 
 
 class LimitInForce:
