@@ -52,7 +52,7 @@ from .imports import leave_imports_alone
 from .jvm_calls import ASKED, done_in_the_jvm, tell_of_asking_the_jvm
 from .maps import MAPPED, written_map
 from .names import first_line_of, function_of, is_drawn, module_of, module_of_code, place_of, shortened
-from .open_things import OPEN, OpenThings
+from .open_things import OPEN, OpenThings, Positions
 from .outliving import outliving
 from .standing_in import tell_of
 from .watching import Watching, outside
@@ -117,6 +117,7 @@ class _Before(NamedTuple):
     opened: int
     written: int
     children: int
+    positions: Positions
 
 
 class Effects:
@@ -206,7 +207,13 @@ class Effects:
         self._find_unplaced()
         self._look_around(before or place)
         self._find_unknown(before)
-        self._within.before = _Before(time.time_ns(), self._opened, self._disks.elsewhere(), waited_for_children())
+        self._within.before = _Before(
+            time.time_ns(),
+            self._opened,
+            self._disks.elsewhere(),
+            waited_for_children(),
+            self._positions(),
+        )
 
     def leave(self) -> None:
         """The user's code is left: what is written until it is entered again, somebody else writes."""
@@ -264,11 +271,19 @@ class Effects:
         if self._opened == before.opened and self._disks.has_written(before.written):
             # It may be one that is open by now.
             self._look_around(place)
+            if self._positions() != before.positions:
+                return
             with self._lock:
-                known = self._open.files(lambda path: self._counts("file", path))
+                known = self._open.files(self._is_elsewhere, self._written_by_others)
                 known += [target for kind, target, _ in self._seen if kind == "file"]
                 if not has_changed_since(before.moment, known):
                     self._seen["file", COMPUTED, place] += 1
+
+    def _positions(self) -> Positions:
+        return self._open.positions(self._is_elsewhere, self._written_by_others)
+
+    def _is_elsewhere(self, path: str) -> bool:
+        return self._counts("file", path)
 
     def taken(self) -> list[OutsideEffect]:
         """Those since it was last asked. Files that were made since, and are gone again, are passing ones, but for

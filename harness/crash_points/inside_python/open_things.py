@@ -2,15 +2,21 @@
 
 The kernel lists what is open, not who has opened it. So what Python was heard to open is left out, whoever did that,
 and what is new is looked for often: what was opened and closed since then is not seen.
+
+A log may be written by other processes, too: that it is another one by now says nothing of this process. What this
+process writes to it moves its own place in it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 OPEN: Final = "/proc/self/fd"
@@ -19,6 +25,15 @@ _MAPS: Final = "/proc/self/maps"
 _SHARED: Final = re.compile(rb"^\S+ .w.s \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
 _NAMELESS: Final = "/memfd:"
 """How memory is called that is gone with who has it."""
+_PRINTED: Final = (1, 2)
+"""Standard output and standard error."""
+
+_KCMP: Final = {"x86_64": 312, "aarch64": 272}
+"""The number of the system call on each machine; Python has none of it."""
+_KCMP_FILE: Final = 0
+
+Positions = Mapping[tuple[int, str], int]
+"""Of files that are open to be written, by their number and their path: how far this process has come in each."""
 
 
 class OpenThings:
@@ -32,9 +47,18 @@ class OpenThings:
         """Paths that Python was heard to open."""
         self.heard_peers: set[str] = set()
         """Whom Python was heard to connect to: ports, and paths."""
+        self._open_before: set[str] = set()
+        """Paths of what was open before anybody listened."""
+        self._inherited: set[tuple[int, str]] = set()
+        """Of that, what was inherited from the parent: this process's place in it is the parent's."""
 
     def begin(self) -> None:
         """What is open by now is nobody's."""
+        before = {(number, link) for number, link in _links() if link.startswith("/") and link not in self._known}
+        self._open_before |= {link for _, link in before} - self.heard_files
+        for number, link in before:
+            if not (number in _PRINTED and _print_alone(number)) and _is_shared_with_parent(number, link):
+                self._inherited.add((number, link))
         for _ in self.new():
             pass
         self._known.update(link for _, link in _links())
@@ -68,11 +92,23 @@ class OpenThings:
             if peer and port not in self._listening and name not in self.heard_peers:
                 yield "connection", peer
 
-    def files(self, counts: Callable[[str], bool]) -> list[str]:
+    def files(self, counts: Callable[[str], bool], logs: Collection[str]) -> list[str]:
         """All that were heard of or found, of those that count; and, of those that are open, by which path they are
-        reached though they may have no name any more."""
-        there = [f"{OPEN}/{number}" for number, link in _links() if link.startswith("/") and counts(link)]
-        return there + [path for path in self._known | self.heard_files if path.startswith("/") and counts(path)]
+        reached though they may have no name any more. Of files that somebody else has opened, `logs` among them, those
+        that are mapped to be stored into alone: how far this process has come in the others says more."""
+        others = (self._open_before | set(logs)) - _stored_into()
+        there = [f"{OPEN}/{number}" for number, link in _links() if link not in others and _is_file(link, counts)]
+        return there + [path for path in (self._known | self.heard_files) - others if _is_file(path, counts)]
+
+    def positions(self, counts: Callable[[str], bool], logs: Collection[str]) -> Positions:
+        """In files that somebody else has opened, `logs` among them, of those that count."""
+        found = {}
+        for number, link in _links():
+            is_others = link in logs or (link in self._open_before and (number, link) not in self._inherited)
+            if is_others and _is_file(link, counts) and is_written(number):
+                with suppress(OSError):
+                    found[number, link] = os.lseek(number, 0, os.SEEK_CUR)
+        return found
 
     def has(self, kind: str, target: str) -> bool:
         """Whether a file is open to be written, or a connection is there to who was called so."""
@@ -99,6 +135,43 @@ class OpenThings:
         return port, os.fsdecode(peer)
 
 
+def _is_file(path: str, counts: Callable[[str], bool]) -> bool:
+    return path.startswith("/") and counts(path)
+
+
+def _print_alone(number: int) -> bool:
+    """Where standard output or error is a file, have a place of this process's own in it from now on: Spark's JVM has
+    been given the one until now. False: it is none, or cannot be opened again."""
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            return False
+        alone = os.open(f"{OPEN}/{number}", os.O_WRONLY | os.O_APPEND)
+    except OSError:
+        return False
+    try:
+        os.dup2(alone, number)
+    finally:
+        os.close(alone)
+    return True
+
+
+def _is_shared_with_parent(number: int, link: str) -> bool:
+    """Whether a file that is open here is at the parent's place in it. False where the kernel does not say."""
+    parent = os.getppid()
+    alike = [theirs for theirs, there in _links(f"/proc/{parent}/fd") if there == link]
+    return any(_same_place(os.getpid(), number, parent, theirs) for theirs in alike)
+
+
+def _same_place(process: int, file: int, other: int, others: int) -> bool:
+    """Of one process's open file and another one's: kcmp(2)."""
+    call = _KCMP.get(os.uname().machine)
+    if call is None:
+        return False
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    given = (ctypes.c_long(one) for one in (process, other, _KCMP_FILE, file, others))
+    return int(syscall(ctypes.c_long(call), *given)) == 0
+
+
 def is_written(file: int) -> bool:
     """Whether an open file is open to be written."""
     try:
@@ -115,10 +188,15 @@ def _stored_into() -> set[str]:
     return {path for path in found if not path.startswith(_NAMELESS)}
 
 
-def _links() -> Iterator[tuple[int, str]]:
-    for number in os.listdir(OPEN):
+def _links(folder: str = OPEN) -> Iterator[tuple[int, str]]:
+    """Of this process, or of the one whose folder it is: none where that may not be looked at."""
+    try:
+        numbers = os.listdir(folder)
+    except OSError:
+        return
+    for number in numbers:
         try:
-            yield int(number), os.readlink(f"{OPEN}/{number}")
+            yield int(number), os.readlink(f"{folder}/{number}")
         except OSError:
             # Closed since it was listed.
             continue

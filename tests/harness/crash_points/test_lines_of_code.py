@@ -1381,6 +1381,57 @@ def test_what_it_writes_in_the_runs_folders_is_told_apart_from_what_it_writes_el
         assert effects_of(folder, given + body, (str(run),), monkeypatch).effects == found
 
 
+APPENDS = "import os\nwhile True: os.write(1, b'x')"
+
+
+@contextmanager
+def printing_where_others_write(path: Path) -> Iterator[None]:
+    """Another process writes there all the while, as Spark's JVM does."""
+    printed = os.dup(1)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+    with subprocess.Popen([sys.executable, "-c", APPENDS], stdout=1) as others:
+        try:
+            wait_until(lambda: path.stat().st_size > 0, 10, "the other process to write")
+            yield
+        finally:
+            others.kill()
+            os.dup2(printed, 1)
+            os.close(printed)
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("write(elsewhere)", {("file", "?", 1)}),
+        ("os.write(1, b'x' * 9_000)", set()),
+        ("logger.error('x' * 9_000)", set()),
+        ("logger.error('x' * 9_000)\nwrite(elsewhere)", {("file", "?", 1)}),
+    ],
+)
+def test_a_log_that_others_write_to_as_well_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, found: object
+) -> None:
+    folder, log = tmp_path / "code", tmp_path / "log"
+    folder.mkdir()
+    logs = f"logger = logging.getLogger('shared'); logger.addHandler(logging.FileHandler({str(log)!r}))\n"
+    given = f"import logging\nelsewhere = {os.fsencode(tmp_path / 'elsewhere')!r}\n{logs if 'logger' in body else ''}"
+    with printing_where_others_write(log), closing_handlers("shared"):
+        assert effects_of(folder, given + body, (), monkeypatch).effects == found
+
+
+@contextmanager
+def closing_handlers(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    try:
+        yield
+    finally:
+        for handler in list(logger.handlers):
+            logger.removeHandler(handler)
+            handler.close()
+
+
 def test_a_process_that_nobody_was_heard_to_start_is_an_effect_once_it_was_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
