@@ -1,21 +1,26 @@
 """The plugin in pytest sessions of their own, with a campaign that crashes nothing."""
 
 import json
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from importlib.metadata import entry_points
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import campaigns  # noqa: F401 - so that sessions that are forked have it
 from readme import CERTIFY, CI, SUITE, example
 
 pytest_plugins = ("pytester",)
 
+FORK = multiprocessing.get_context("fork")
 TESTS = Path(__file__).resolve().parent
 INSTALLED = "streamproof" in entry_points(group="pytest11").names
 """Else this environment was made before the plugin was, and sessions have to name it."""
@@ -51,9 +56,30 @@ def sessions(pytester: pytest.Pytester) -> None:
 
 
 def session(pytester: pytest.Pytester, test: str, *arguments: object) -> pytest.RunResult:
-    """A session of its own process, on a file with these tests."""
+    """A session on a file with these tests, in a process of its own: forked from this one, which has imported most."""
+    hear, say = multiprocessing.Pipe(duplex=False)
+    process = FORK.Process(target=_run, args=(pytester, _written(pytester, test, *arguments), say))
+    process.start()
+    say.close()
+    with hear:
+        status, out, wrong, seconds = hear.recv()
+    process.join()
+    return pytest.RunResult(status, out, wrong, seconds)
+
+
+def fresh_session(pytester: pytest.Pytester, test: str, *arguments: object) -> pytest.RunResult:
+    """As `session`, in a process that has imported nothing."""
+    return pytester.runpytest_subprocess(*_written(pytester, test, *arguments))
+
+
+def _written(pytester: pytest.Pytester, test: str, *arguments: object) -> Sequence[str]:
     pytester.makepyfile(test_mine="from operators import *\n\n" + test)
-    return pytester.runpytest_subprocess(*NAMED, "--import-mode=prepend", *map(str, arguments))
+    return (*NAMED, "--import-mode=prepend", *map(str, arguments))
+
+
+def _run(pytester: pytest.Pytester, arguments: Sequence[str], say: Connection) -> None:
+    ended = pytester.runpytest_inprocess(*arguments)
+    say.send((ended.ret, ended.outlines, ended.errlines, ended.duration))
 
 
 def certifying(*queries: str, more: str = "") -> str:
@@ -417,7 +443,7 @@ def test_it_does_not_disturb_a_session_that_does_not_use_it(pytester: pytest.Pyt
         "    assert not {'pyspark', 'msgspec', 'rich', 'pandas'} & set(sys.modules)\n"
     )
     pytester.makepyfile(operators="")
-    ended = session(pytester, test, "--strict-config", "--strict-markers", "-W", "error")
+    ended = fresh_session(pytester, test, "--strict-config", "--strict-markers", "-W", "error")
     ended.assert_outcomes(passed=1)
     assert "= streamproof =" not in ended.stdout.str()
     assert not (pytester.path / "certificates").exists()
