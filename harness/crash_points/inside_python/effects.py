@@ -375,6 +375,9 @@ class Effects:
             if number not in self._started[0]:
                 self._forgotten[number] = children().get(number, "?")
             return
+        if event == _CONNECTS:
+            # Whether it counts or not: what is connected is looked at later, and would seem to be nobody's.
+            self._open.heard_peers.update(_port_of(target) for target in _connected(arguments))
         found = _EFFECTS.get(event)
         self._starts |= found is not None and found[0] == "process" and event not in _NO_CHILD
         if found is None or not self.active or getattr(self._within, "busy", False):
@@ -428,7 +431,7 @@ class Effects:
                 # It fails, or nobody minds.
                 return
         elif kind == "connection":
-            self._open.heard_peers.add(target.rpartition(":")[2])
+            self._open.heard_peers.add(_port_of(target))
         if not self._counts(kind, target):
             return
         place = self._user_place(frame, by_a_log=kind == "connection")
@@ -722,6 +725,11 @@ def _connected(arguments: tuple[Any, ...]) -> Sequence[str]:
     return (_path(peer),)
 
 
+def _port_of(peer: str) -> str:
+    """Or the path, where it is none."""
+    return peer.rpartition(":")[2]
+
+
 def _bound(arguments: tuple[Any, ...]) -> Sequence[str]:
     """Of a socket that has a name among files, which stays when its process is gone."""
     address = arguments[1]
@@ -782,7 +790,8 @@ _MKDIR: Final = "os.mkdir"
 _TRACED: Final = "sys.settrace"
 _THREADS: Final = frozenset({"threading", "_thread"})
 """Modules by which a thread begins."""
-_OPENS: Final = frozenset({"open", "sqlite3.connect", "socket.connect"})
+_CONNECTS: Final = "socket.connect"
+_OPENS: Final = frozenset({"open", "sqlite3.connect", _CONNECTS})
 _REMOVE: Final = frozenset({"os.remove", "os.rmdir"})
 _OF_NAMES: Final = _REMOVE | {"os.rename", "os.link", "os.symlink"}
 """What is done to a name, and not to what it leads to."""
@@ -805,7 +814,7 @@ _EFFECTS: Final[Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Sequence[str
     "os.chown": ("file", _at(0, 3)),
     "os.setxattr": ("file", _at(0)),
     "os.removexattr": ("file", _at(0)),
-    "socket.connect": ("connection", _connected),
+    _CONNECTS: ("connection", _connected),
     "socket.sendto": ("connection", _connected),
     "socket.sendmsg": ("connection", _connected),
     "subprocess.Popen": ("process", _started),

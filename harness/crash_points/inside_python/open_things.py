@@ -141,9 +141,10 @@ def _is_file(path: str, counts: Callable[[str], bool]) -> bool:
 
 def _print_alone(number: int) -> bool:
     """Where standard output or error is a file, have a place of this process's own in it from now on: Spark's JVM has
-    been given the one until now. False: it is none, or cannot be opened again."""
+    been given the one until now. False: it is none, or cannot be opened again, or is not appended to: who writes to it
+    at two places writes over what is there."""
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
+        if not stat.S_ISREG(os.fstat(number).st_mode) or not fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND:
             return False
         alone = os.open(f"{OPEN}/{number}", os.O_WRONLY | os.O_APPEND)
     except OSError:

@@ -47,6 +47,7 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder
 from streamproof.harness.crash_points.inside_python import maps, syncing, tracing
 from streamproof.harness.crash_points.inside_python.children import children
+from streamproof.harness.crash_points.inside_python.effects import Effects
 from streamproof.harness.crash_points.inside_python.following import (
     Noted,
     consumed,
@@ -2138,6 +2139,18 @@ def test_what_others_do_meanwhile_is_not_the_users(tmp_path: Path, monkeypatch: 
         os.mkdir(tmp_path / "made")
         tempfile.mkdtemp(dir=tmp_path)
     assert said.noted == []
+
+
+def test_a_connection_that_was_made_before_effects_count_is_nobodys_when_it_is_found(audit_hooks: object) -> None:
+    """As one that a thread of Spark's makes while it is looked around for the first time."""
+    effects = Effects(Watching(whole=True), ("127.0.0.1", 0))
+    effects.install()
+    effects.begin("its import")
+    effects.active = False
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        effects.active = True
+        assert effects.taken() == []
+        effects.active = False
 
 
 # What it costs
