@@ -28,6 +28,7 @@ from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .attempts import Attempt
 from .campaign_state import CampaignState
 from .conclusion import NotReached, Planned
+from .loops_once import loops_that_went_round_once
 from .messages import NO_MESSAGE, unreached, unseen, without_repeats
 from .plan import Crash, Victim
 from .profile import Profile
@@ -74,6 +75,12 @@ SIDE_BY_SIDE = (
     "several things at once, and which of two was done first in the runs without failures was first in every crash "
     "state. Who marks a batch beside its rows can die with the mark alone, be that never seen here: wait for the rows "
     "before."
+)
+ROUND_ONCE = (
+    "Batches of which more is to be done than of these, where a loop of the query's own code goes round again: {loops} "
+    "went round once only in each batch of the runs without failures, so that what lies between two rounds was never "
+    "there to die in. Who does a batch in parts, and says with the first of them that it is there, loses the rest: "
+    "have it go round more than once, by more events in a batch (batch_events) or smaller parts."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -243,6 +250,13 @@ def note_side_by_side(state: CampaignState, query: Query) -> None:
     """A run shows one order of what threads do."""
     if functions := functions_that_work_beside(query):
         state.not_covered.insert(0, SIDE_BY_SIDE.format(functions=some_of(functions, "more function")))
+
+
+def note_loops(state: CampaignState, query: Query) -> None:
+    """What is done in one part has no gap that the next one would leave. Asked once all that has no failure was
+    watched."""
+    if loops := loops_that_went_round_once(query, state.watched):
+        state.not_covered.insert(0, ROUND_ONCE.format(loops=some_of(loops, "more loop")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:

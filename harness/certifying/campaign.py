@@ -66,6 +66,7 @@ from .blind_spots import (
     note_code_in_c,
     note_data_sources,
     note_equal_rows,
+    note_loops,
     note_memory,
     note_messages,
     note_numbers,
@@ -390,6 +391,7 @@ class _Campaign:
                     note_data_sources(state, query)
                 note_background(state, attempts[0])
                 note_watched(state, attempts)
+                note_loops(state, query)
                 note_clock(state, query)
                 note_code_in_c(state, query)
                 note_numbers(state, query)
