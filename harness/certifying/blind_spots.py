@@ -16,6 +16,7 @@ from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.own_threads import functions_that_work_beside
+from ..crash_points.inside_python.own_whereabouts import functions_that_go_by_where_they_run
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -63,6 +64,12 @@ BY_NUMBERS = (
     "What goes by the number of a file (`st_ino`), or by one that Spark counts (stages, tasks), in crash states: "
     "{functions} may. Files that were put back have other numbers, and a session in which one attempt follows the "
     "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
+)
+BY_WHERE = (
+    "A query that comes back elsewhere than it died: on a machine of another name, as a new pod has, in a container "
+    "where its process has the number that the one before it had, or on a cluster of another size. {functions} may go "
+    "by one of these, and here names and sizes stay the same, and a process's number is another each time. Let what a "
+    "batch leaves be called by the batch alone."
 )
 BY_MEMORY = (
     "A query that fails and is started again in a driver that lives on, and a task that is tried again in a Python "
@@ -238,6 +245,12 @@ def note_numbers(state: CampaignState, query: Query) -> None:
     """What a crash state has not as a death leaves it, and nobody can give it."""
     if functions := functions_that_go_by_numbers(query):
         state.not_covered.append(BY_NUMBERS.format(functions=some_of(functions, "more function")))
+
+
+def note_whereabouts(state: CampaignState, query: Query) -> None:
+    """Everything that dies here comes back on the same machine."""
+    if functions := functions_that_go_by_where_they_run(query):
+        state.not_covered.append(BY_WHERE.format(functions=some_of(functions, "more function")))
 
 
 def note_memory(state: CampaignState, query: Query) -> None:

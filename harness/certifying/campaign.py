@@ -76,6 +76,7 @@ from .blind_spots import (
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
+    note_whereabouts,
     watches_inside,
 )
 from .budget import Budget, CampaignProgress
@@ -395,6 +396,7 @@ class _Campaign:
                 note_clock(state, query)
                 note_code_in_c(state, query)
                 note_numbers(state, query)
+                note_whereabouts(state, query)
                 note_memory(state, query)
                 note_side_by_side(state, query)
                 note_order(state, query, attempts[0])
