@@ -11,6 +11,7 @@ from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
+from ..crash_points.inside_python.own_errors import functions_that_look_away
 from ..crash_points.inside_python.own_lines import own_data_sources
 from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
@@ -84,10 +85,16 @@ SIDE_BY_SIDE = (
     "before."
 )
 ROUND_ONCE = (
-    "Batches of which more is to be done than of these, where a loop of the query's own code goes round again: {loops} "
-    "went round once only in each batch of the runs without failures, so that what lies between two rounds was never "
-    "there to die in. Who does a batch in parts, and says with the first of them that it is there, loses the rest: "
-    "have it go round more than once, by more events in a batch (batch_events) or smaller parts."
+    "Batches that are large enough for a loop of the query's own code to go round again: {loops} went round once at "
+    "most in each call, in the runs without failures, and nobody has died between two rounds. Who does a batch in "
+    "parts, and says with the first of them that it is there, loses the rest: have it go round more often, by larger "
+    "batches (batch_events) or smaller parts."
+)
+LOOKS_AWAY = (
+    "An error that the query's own code looks away from: {functions} may (`suppress`, `return_exceptions`, work that "
+    "is handed over and never asked for its result). What fails here dies, but for messages that are lost, and what a "
+    "disk refuses where the victim `disk` is named: a job of Spark's that fails, or a library's error, would leave a "
+    "batch that counts as done."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -257,6 +264,12 @@ def note_memory(state: CampaignState, query: Query) -> None:
     """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
     if functions := functions_that_remember(query):
         state.not_covered.append(BY_MEMORY.format(functions=some_of(functions, "more function")))
+
+
+def note_errors(state: CampaignState, query: Query) -> None:
+    """A handler with lines of its own is among the lines that were never run."""
+    if functions := functions_that_look_away(query):
+        state.not_covered.append(LOOKS_AWAY.format(functions=some_of(functions, "more function")))
 
 
 def note_side_by_side(state: CampaignState, query: Query) -> None:

@@ -66,6 +66,7 @@ from .blind_spots import (
     note_code_in_c,
     note_data_sources,
     note_equal_rows,
+    note_errors,
     note_loops,
     note_memory,
     note_messages,
@@ -398,6 +399,7 @@ class _Campaign:
                 note_numbers(state, query)
                 note_whereabouts(state, query)
                 note_memory(state, query)
+                note_errors(state, query)
                 note_side_by_side(state, query)
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)
