@@ -17,7 +17,14 @@ from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.messages import foremost, messages_first, unreached, unseen, without_repeats
+from streamproof.harness.certifying.messages import (
+    IN_PART,
+    foremost,
+    messages_first,
+    unreached,
+    unseen,
+    without_repeats,
+)
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     USUAL_VICTIMS,
@@ -625,7 +632,17 @@ def test_what_is_sent_and_not_seen_is_said() -> None:
     assert list(unseen(query, seen)) == [
         "Messages to dark: not seen, since it has no address.",
         "Messages to db one by one: not all were of the protocol postgres (a message of 9 bytes).",
+        IN_PART.format(store="db"),
         "Connections to db that did not come about: 127.0.0.1:5432 cannot be reached: refused.",
         "2 requests to db, of which it is not known who sent them.",
     ]
     assert unreached(query, seen) == ["silent"]
+
+
+@pytest.mark.parametrize(("protocol", "said"), [("postgres", False), ("kafka", False), ("bytes", True), ("", True)])
+def test_that_a_pipeline_is_cut_nowhere_is_said_of_a_store_whose_protocol_is_not_known(
+    protocol: str, said: bool
+) -> None:
+    query = Query(lambda frame: frame, stores=(Store("cache", reset, address="127.0.0.1:6379", protocol=protocol),))
+    assert [*unseen(query, [{"cache": Seen(3)}])] == [IN_PART.format(store="cache")] * said
+    assert [*unseen(query, [{"cache": Seen()}])] == []
