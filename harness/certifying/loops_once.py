@@ -1,5 +1,5 @@
-"""Which loops of the user's functions went round once only, wherever they were watched: nobody has died between two
-rounds of theirs."""
+"""Which loops of the user's functions went round once only, wherever they were watched, of those that leave something
+durable in a round: nobody has died between two rounds of theirs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..contracts.query import Query
 from ..core.addresses import CodeLine, Point
+from ..crash_points.files.naming import is_done_to_sink
 from ..crash_points.inside_python.own_loops import Loop, own_loops
 from ..crash_points.inside_python.watching import TIMES
 from .attempts import Attempt
@@ -18,8 +19,28 @@ _Passed = Mapping[int, int]
 def loops_that_went_round_once(query: Query, attempts: Iterable[Attempt]) -> tuple[str, ...]:
     """`sinks.write:31`, of each loop. One that was not come to is none: its lines were never run. `attempts` are those
     that were watched."""
+    attempts = list(attempts)
     passed = _passed(attempts)
-    return tuple(f"{one.function}:{one.line}" for one in own_loops(query) if _once(one, passed.get(one.function, ())))
+    once = [one for one in own_loops(query) if _once(one, passed.get(one.function, ()))]
+    return tuple(f"{one.function}:{one.line}" for one in once if any(_leaves(one, attempt) for attempt in attempts))
+
+
+def _leaves(loop: Loop, attempt: Attempt) -> bool:
+    """Whether a round has left something that outlives a crash."""
+    in_round, before = False, ""
+    journalled = any(one.address.point is Point.FILE for one in attempt.passed)
+    for one in attempt.passed:
+        point = one.address.point
+        line = CodeLine.of(one.address.key) if point is Point.LINE else None
+        state = before if one.state is None else one.state.digest
+        done = one.address.key.partition("/")[2]
+        left = is_done_to_sink(done) if point is Point.FILE else point is Point.MESSAGE
+        if in_round and (left or (not journalled and state != before)):
+            return True
+        before = state
+        if line is not None and line.function == loop.function:
+            in_round = line.line in loop.within
+    return False
 
 
 def _passed(attempts: Iterable[Attempt]) -> Mapping[str, Sequence[_Passed]]:

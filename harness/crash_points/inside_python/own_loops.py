@@ -32,6 +32,8 @@ class Loop:
     rounds: Mapping[int, int]
     """By each line within that is in no loop of its own: how often a round passes it at most, as one that goes over
     several lines and is come back to."""
+    within: frozenset[int]
+    """All lines of a round, those of the loops in it included."""
     calls: Mapping[int, int]
     """The same of the lines that are in no loop, in a call of the function."""
 
@@ -68,9 +70,9 @@ def _loops_of(name: str, code: CodeType) -> Iterator[Loop]:
     calls = {line: times for line, times in begun.items() if line not in in_any and line != code.co_firstlineno}
     for begin, end in backward.items():
         inner = [(first, last) for first, last in backward.items() if begin <= first and last <= end and first != begin]
-        within = {line for offset, line in at if begin <= offset <= end}
-        within -= {line for offset, line in at if any(first <= offset <= last for first, last in inner)}
-        if names[begin] in _NEXT:
-            within.discard(lines[begin])
-        if within:
-            yield Loop(name, lines[begin], {line: begun[line] for line in within if begun[line]}, calls)
+        asks = {lines[begin]} if names[begin] in _NEXT else set()
+        within = {line for offset, line in at if begin <= offset <= end} - asks
+        own = within - {line for offset, line in at if any(first <= offset <= last for first, last in inner)}
+        if own:
+            rounds = {line: begun[line] for line in own if begun[line]}
+            yield Loop(name, lines[begin], rounds, frozenset(within), calls)

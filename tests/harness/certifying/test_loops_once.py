@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from profiles import attempt_of, done, passed
-from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.blind_spots import note_loops
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
@@ -40,12 +40,14 @@ def in_parts(rows, size):
 
 def until_empty(rows, size):
     while rows:
+        put(rows[:size], size)
         del rows[:size]
     return rows
 
 
 def until_done(rows, size):
     while True:
+        put(rows[:size], size)
         del rows[:size]
         if not rows:
             break
@@ -73,6 +75,15 @@ def again_if_it_fails(rows, size):
             continue
 
 
+def in_memory(rows, size):
+    parts = []
+    for at in range(0, len(rows), size):
+        parts.append(
+            rows[at : at + size]
+        )
+    put(parts, size)
+
+
 def of_no_rows(rows, size):
     for row in rows[:0]:
         put(row, row)
@@ -92,7 +103,7 @@ def twice_in_a_batch(rows, size):
 
 
 def write(frame, batch):
-    in_parts, until_empty, until_done, by_row, in_parts_by_row, again_if_it_fails, of_no_rows
+    in_parts, until_empty, until_done, by_row, in_parts_by_row, again_if_it_fails, in_memory, of_no_rows
     in_one_line, twice_in_a_batch
 """
 
@@ -106,8 +117,8 @@ def sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 
 def attempt_with(sink: ModuleType, function: str, size: int) -> Attempt:
-    """One whose batch of four rows calls it, with the lines of which Python tells meanwhile."""
-    said: list[str] = []
+    """One whose batch of four rows calls it, with the lines of which Python tells meanwhile; `put` leaves something."""
+    said: list[Passed] = []
     times = Counter[str]()
 
     def follow(frame: FrameType, event: str, argument: object) -> Any:
@@ -117,7 +128,9 @@ def attempt_with(sink: ModuleType, function: str, size: int) -> Attempt:
             place = f"a_sink.{frame.f_code.co_qualname}:{frame.f_lineno}"
             times[place] += 1
             if times[place] <= TIMES:
-                said.append(f"0/{place}#{times[place]}")
+                said.append(passed(Point.LINE, Side.BEFORE, f"0/{place}#{times[place]}"))
+            if frame.f_code.co_name == "put":
+                said.append(passed(Point.FILE, Side.AFTER, "0/write sink/rows#1"))
         return follow
 
     before = sys.gettrace()
@@ -126,7 +139,7 @@ def attempt_with(sink: ModuleType, function: str, size: int) -> Attempt:
         getattr(sink, function)([1, 2, 3, 4], size)
     finally:
         sys.settrace(before)
-    return replace(attempt_of((done(0),)), passed=[passed(Point.LINE, Side.BEFORE, key) for key in said])
+    return replace(attempt_of((done(0),)), passed=said)
 
 
 def line_of(function: str, text: str) -> int:
@@ -138,8 +151,8 @@ def line_of(function: str, text: str) -> int:
     ("function", "text"),
     [
         ("in_parts", "    for at in range(0, len(rows), size):"),
-        ("until_empty", "        del rows[:size]"),
-        ("until_done", "        del rows[:size]"),
+        ("until_empty", "        put(rows[:size], size)"),
+        ("until_done", "        put(rows[:size], size)"),
         ("in_parts_by_row", "    for at in range(0, len(rows), size):"),
     ],
 )
@@ -160,8 +173,8 @@ def test_a_try_that_is_not_made_again_is_a_loop_that_goes_round_once(sink: Modul
     ] == ["a_sink.again_if_it_fails"]
 
 
-@pytest.mark.parametrize("function", ["by_row", "of_no_rows", "in_one_line"])
-def test_loops_that_go_round_often_or_not_at_all_are_not_named(sink: ModuleType, function: str) -> None:
+@pytest.mark.parametrize("function", ["by_row", "of_no_rows", "in_one_line", "in_memory"])
+def test_loops_that_go_round_often_or_never_or_leave_nothing_are_not_named(sink: ModuleType, function: str) -> None:
     query = foreach_batch(sink.write, as_it_comes)
     assert loops_that_went_round_once(query, [attempt_with(sink, function, 4)]) == ()
 
