@@ -17,6 +17,7 @@ import msgspec
 from ..core.addresses import COMMITS_OF_TASKS, DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
 from ..crash_points.files.naming import is_done_to_sink, is_in_sink
+from ..crash_points.inside_python.batches import UNKNOWN
 from .attempts import Passed
 from .conclusion import Planned
 from .names_in_batches import by_rank
@@ -353,13 +354,15 @@ def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
 
 
 def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
-    """The points of a batch, in a recovery, at which the query's own code does what it does in no batch without a
-    failure: it may repair what a crash has left. `profile` is of an attempt without failures."""
+    """The points of a batch, in a recovery, and of what comes before it where the query is started, at which the
+    query's own code does what it does in no batch without a failure: it may repair what a crash has left. `profile` is
+    of an attempt without failures."""
     usual = {deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
     found = []
     for one in points_of_the_driver(recovery, every_batch=True):
         crash = crash_at(recovery, one, Victim.DRIVER)
-        if crash.batch == batch and is_own(crash) and deed(crash) not in usual:
+        at_its_start = crash.key.partition("/")[0] == UNKNOWN
+        if (crash.batch == batch or at_its_start) and is_own(crash) and deed(crash) not in usual:
             found.append(one)
     return found
 

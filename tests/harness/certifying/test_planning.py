@@ -41,6 +41,7 @@ from streamproof.harness.certifying.planning import (
     of_restarts,
     of_split_brains,
     of_the_driver,
+    repairs,
     replays_first,
     worst_to_recover_from,
 )
@@ -316,6 +317,18 @@ def lines_of(batch: int, *places: str, actor: str = DRIVER, states: Sequence[str
     found = [passed(Point.LINE, Side.BEFORE, f"{batch}/{place}", actor) for place in places]
     named = [CrashState((StateEntry(state, None),)) for state in states] or [one.state for one in found]
     return [replace(one, state=state, text="con.commit()") for one, state in zip(found, named, strict=True)]
+
+
+def test_what_a_query_repairs_where_it_is_started_is_of_no_batch_and_is_cut_while_it_recovers() -> None:
+    usual = [*lines_of(1, "m.put:7#1"), *lines_of(2, "m.put:7#1")]
+    profile = profile_of(attempt_of([done(0), done(1), done(2)], also=usual))
+    at_start = [
+        replace(passed(Point.LINE, Side.BEFORE, key), state=CrashState((StateEntry(key, None),)))
+        for key in ("?/m.repair:3#1", "?/m.repair:4#1")
+    ]
+    again = profile_of(attempt_of([done(1), done(2)], also=[*at_start, *usual]))
+    assert [one.address.key for one in repairs(profile, again, 1)] == [one.address.key for one in at_start]
+    assert repairs(again, again, 1) == []
 
 
 def planned_lines(plan: Sequence[Planned]) -> list[tuple[Victim, str]]:
