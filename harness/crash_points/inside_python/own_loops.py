@@ -11,7 +11,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Final
 
 from .names import module_of_code, name_in
-from .own_lines import codes_in, own_functions
+from .own_lines import codes_in, line_of, own_functions
 from .tracing import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ def _loops_of(name: str, code: CodeType) -> Iterator[Loop]:
     """By where a loop begins, where the last jump back to there is."""
     names: dict[int, str] = {}
     for one in dis.get_instructions(code):
-        if one.starts_line is not None:
-            line = one.starts_line
+        begins = line_of(one) or line
+        if begins != line:
+            line = begins
             begun[line] += 1
         at.append((one.offset, line))
         names[one.offset] = one.opname
