@@ -27,6 +27,7 @@ from streamproof.harness.certifying.messages import (
 )
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
+    MOST_HALF_DONE,
     USUAL_VICTIMS,
     CrashPlan,
     after_effects_of_tasks,
@@ -291,6 +292,34 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
     assert half_done(course, 2, Path("/")) == []
     many = [at(Point.FILE, Side.AFTER, f"1/create sink/{n}#1", f"sink/{n}") for n in range(9)]
     assert half_done([begun, *many, over], 1, Path("/")) == many[7:4:-1]
+
+
+def test_a_batch_is_half_done_wherever_its_database_holds_something_else_than_before_and_at_its_end() -> None:
+    def at(point: Point, side: Side, key: str, content: str, back: str = "") -> Passed:
+        files = [StateEntry("/sink/t.db", content, rolled_back=back)]
+        files += [StateEntry("/sink/t.db-journal", f"of {content}", rolled_back=back)] if back else []
+        return replace(passed(point, side, key), state=CrashState(tuple(files)))
+
+    def transaction(number: int) -> list[Passed]:
+        """Its journal is made, the database is written, and the journal goes."""
+        back = f"put back: of {number}"
+        return [
+            at(Point.FILE, Side.AFTER, f"1/create sink/t.db-journal#{number}", f"{number}", back),
+            at(Point.FILE, Side.AFTER, f"1/write sink/t.db#{number}", f"{number + 1}", back),
+            at(Point.FILE, Side.AFTER, f"1/unlink sink/t.db-journal#{number}", f"{number + 1}"),
+        ]
+
+    begun, over = at(Point.ADD_BATCH, Side.BEFORE, "1", "0"), at(Point.ADD_BATCH, Side.AFTER, "1", "3")
+    one, two, three = map(transaction, range(3))
+    course = [begun, *one, *two, *three, over]
+    last = almost_done(course, 1)
+    assert last is three[1]
+    found = half_done(course, 1, Path("/"))
+    assert len(found) == MOST_HALF_DONE
+    assert two[1] in found, "what the first transaction has left, in the midst of the second one"
+    assert one[2] in found, "the same, between the two"
+    ended = at(Point.ADD_BATCH, Side.AFTER, "1", "1")
+    assert half_done([begun, *one, ended], 1, Path("/")) == []
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
