@@ -23,7 +23,7 @@ from .conclusion import Planned
 from .names_in_batches import by_rank
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
-from .told_by_names import Told, told_by_names
+from .told_by_names import ToldBySink, told_by_names
 from .waiting import SEALING
 
 USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER, Victim.REQUEST)
@@ -343,8 +343,8 @@ def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
         return []
     of_batch = [one for one in within[: within.index(last) + 1] if batch_of(one.address) == batch]
     with_state = [(one, one.state) for one in of_batch if one.state is not None]
-    found: dict[Told, Passed] = {}
-    began: Told | None = None
+    found: dict[ToldBySink, Passed] = {}
+    began: ToldBySink | None = None
     for (one, _), told in zip(with_state, told_by_names([state for _, state in with_state], home), strict=True):
         if one.address.point is Point.ADD_BATCH:
             began = told

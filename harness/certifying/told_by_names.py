@@ -10,11 +10,11 @@ from ..crash_points.files.naming import is_in_sink
 from ..crash_points.files.operations import BESIDE_SQLITE, database_beside
 from .crash_states import CrashState
 
-Told = frozenset[tuple[str, str]]
+ToldBySink = frozenset[tuple[str, str]]
 """Paths, each with what it holds where that is a database; else with nothing."""
 
 
-def told_by_names(states: Sequence[CrashState], home: Path) -> list[Told]:
+def told_by_names(states: Sequence[CrashState], home: Path) -> list[ToldBySink]:
     """Of each of these, which follow each other, what is told by the sink in that folder. A database holds what SQLite
     takes it back to: who keeps marks of his own in it has done more than one whose names are the same."""
     databases = {database_beside(path) for state in states for path in state.entries} - {""}
