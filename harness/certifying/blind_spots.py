@@ -11,11 +11,13 @@ from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import MissingTool
 from ..core.wording import counted
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
+from ..crash_points.inside_python.own_errors import functions_that_look_away
 from ..crash_points.inside_python.own_lines import own_data_sources
 from ..crash_points.inside_python.own_memory import functions_that_remember
 from ..crash_points.inside_python.own_numbers import functions_that_go_by_numbers
 from ..crash_points.inside_python.own_packages import packages_in_c
 from ..crash_points.inside_python.own_threads import functions_that_work_beside
+from ..crash_points.inside_python.own_whereabouts import functions_that_go_by_where_they_run
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
@@ -28,6 +30,7 @@ from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .attempts import Attempt
 from .campaign_state import CampaignState
 from .conclusion import NotReached, Planned
+from .loops_once import loops_that_went_round_once
 from .messages import NO_MESSAGE, unreached, unseen, without_repeats
 from .plan import Crash, Victim
 from .profile import Profile
@@ -59,9 +62,16 @@ BY_THE_CLOCK = (
     "seconds, where what was begun a moment ago is left alone: crash states wait for their turn."
 )
 BY_NUMBERS = (
-    "What goes by the number of a file (`st_ino`), or by one that Spark counts (stages, tasks), in crash states: "
-    "{functions} may. Files that were put back have other numbers, and a session in which one attempt follows the "
+    "What goes by the number of a file (`st_ino`), by how many folders lie in one (`st_nlink`), or by what Spark "
+    "counts (stages, tasks), in crash states: {functions} may. Files that were put back have other numbers, states in "
+    "which a folder that nobody lists has more in it count as one, and a session in which one attempt follows the "
     "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
+)
+BY_WHERE = (
+    "A query that comes back elsewhere than it died: on a machine of another name, as a new pod has, in a container "
+    "where its process has the number that the one before it had, or on a cluster of another size. {functions} may go "
+    "by one of these, and here names and sizes stay the same, and a process's number is another each time. Let what a "
+    "batch leaves be called by the batch alone."
 )
 BY_MEMORY = (
     "A query that fails and is started again in a driver that lives on, and a task that is tried again in a Python "
@@ -74,6 +84,18 @@ SIDE_BY_SIDE = (
     "several things at once, and which of two was done first in the runs without failures was first in every crash "
     "state. Who marks a batch beside its rows can die with the mark alone, be that never seen here: wait for the rows "
     "before."
+)
+ROUND_ONCE = (
+    "Batches that are large enough for a loop of the query's own code to go round again: {loops} went round once at "
+    "most in each call, in the runs without failures, and nobody has died between two rounds. Who does a batch in "
+    "parts, and says with the first of them that it is there, loses the rest: have it go round more often, by larger "
+    "batches (batch_events) or smaller parts."
+)
+LOOKS_AWAY = (
+    "An error that the query's own code looks away from: {functions} may (`suppress`, `return_exceptions`, work that "
+    "is handed over and never asked for its result). What fails here dies, but for messages that are lost, and what a "
+    "disk refuses where the victim `disk` is named: a job of Spark's that fails, or a library's error, would leave a "
+    "batch that counts as done."
 )
 IN_C = (
     "What code in C ({packages}) does outside of the run's folders, where it is over by the query's next line: a file "
@@ -233,16 +255,35 @@ def note_numbers(state: CampaignState, query: Query) -> None:
         state.not_covered.append(BY_NUMBERS.format(functions=some_of(functions, "more function")))
 
 
+def note_whereabouts(state: CampaignState, query: Query) -> None:
+    """Everything that dies here comes back on the same machine."""
+    if functions := functions_that_go_by_where_they_run(query):
+        state.not_covered.append(BY_WHERE.format(functions=some_of(functions, "more function")))
+
+
 def note_memory(state: CampaignState, query: Query) -> None:
     """Nothing fails here in a process that lives on, but where a disk is asked to refuse."""
     if functions := functions_that_remember(query):
         state.not_covered.append(BY_MEMORY.format(functions=some_of(functions, "more function")))
 
 
+def note_errors(state: CampaignState, query: Query) -> None:
+    """A handler with lines of its own is among the lines that were never run."""
+    if functions := functions_that_look_away(query):
+        state.not_covered.append(LOOKS_AWAY.format(functions=some_of(functions, "more function")))
+
+
 def note_side_by_side(state: CampaignState, query: Query) -> None:
     """A run shows one order of what threads do."""
     if functions := functions_that_work_beside(query):
         state.not_covered.insert(0, SIDE_BY_SIDE.format(functions=some_of(functions, "more function")))
+
+
+def note_loops(state: CampaignState, query: Query) -> None:
+    """What is done in one part has no gap that the next one would leave. Asked once all that has no failure was
+    watched."""
+    if loops := loops_that_went_round_once(query, state.watched):
+        state.not_covered.insert(0, ROUND_ONCE.format(loops=some_of(loops, "more loop")))
 
 
 def note_code_in_c(state: CampaignState, query: Query) -> None:

@@ -66,6 +66,8 @@ from .blind_spots import (
     note_code_in_c,
     note_data_sources,
     note_equal_rows,
+    note_errors,
+    note_loops,
     note_memory,
     note_messages,
     note_numbers,
@@ -75,6 +77,7 @@ from .blind_spots import (
     note_unpassed_hooks,
     note_unpassed_points,
     note_watched,
+    note_whereabouts,
     watches_inside,
 )
 from .budget import Budget, CampaignProgress
@@ -390,10 +393,13 @@ class _Campaign:
                     note_data_sources(state, query)
                 note_background(state, attempts[0])
                 note_watched(state, attempts)
+                note_loops(state, query)
                 note_clock(state, query)
                 note_code_in_c(state, query)
                 note_numbers(state, query)
+                note_whereabouts(state, query)
                 note_memory(state, query)
+                note_errors(state, query)
                 note_side_by_side(state, query)
                 note_order(state, query, attempts[0])
                 profile = note_messages(state, query, workers, profile)

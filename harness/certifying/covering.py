@@ -48,7 +48,8 @@ ONE_RECOVERY = (
     "More than one crash in a run, but for a second one while it recovers from the first: of these, one first crash is "
     "tried, and the points at which its batch is done again; one just before the last effect of its sink, after which "
     f"it dies there again; and after that one, and up to {MOST_HALF_DONE} before it that leave files of other names in "
-    "the sink, a second one in code that only a crash leads to, as to a repair."
+    "the sink, or other rows in a SQLite database there, a second one in code that only a crash leads to, as to a "
+    "repair."
 )
 NOT_TWICE = "no time was left for a second crash in a batch, after a first one in the middle of what its sink writes"
 NOT_REPAIRED = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..contracts.query import Query
 from ..core.addresses import Point, Side
-from ..crash_points.outside.protocols import HTTP
+from ..crash_points.outside.protocols import BYTES, HTTP
 from ..crash_points.outside.relay import Seen
 from .attempts import Passed
 from .conclusion import Planned
@@ -16,6 +16,11 @@ from .profile import batch_of
 
 NO_MESSAGE: Final = (
     "no request to {store} came by way of the harness: reach it by folders.reach({store!r}), in every batch"
+)
+IN_PART: Final = (
+    "A death in the middle of what is sent to {store} at once, without waiting for an answer: it is cut there as one "
+    "(protocol bytes), while a store may do the first commands of a pipeline, as Redis does, of which the rest never "
+    "came. Have them done as one (MULTI, or a script), or so that each can be done again."
 )
 _COMMITS: Final = ("COMMIT", "EndTxn")
 """In the names of requests with which what was asked before becomes durable."""
@@ -34,8 +39,10 @@ def unseen(query: Query, seen: Sequence[Mapping[str, Seen]]) -> Iterator[str]:
         here = [one[store.name] for one in seen]
         why = next((one.unread for one in here if one.unread), "")
         if why:
-            protocol = store.protocol or "bytes"
+            protocol = store.protocol or BYTES
             yield f"Messages to {store.name} one by one: not all were of the protocol {protocol} ({why})."
+        if (why or (store.protocol or BYTES) == BYTES) and any(one.requests for one in here):
+            yield IN_PART.format(store=store.name)
         gone = next((one.unreachable for one in here if one.unreachable), "")
         if gone:
             yield f"Connections to {store.name} that did not come about: {gone}."

@@ -16,12 +16,14 @@ import msgspec
 
 from ..core.addresses import COMMITS_OF_TASKS, DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
-from ..crash_points.files.naming import is_done_to_sink, is_in_sink
+from ..crash_points.files.naming import is_done_to_sink
+from ..crash_points.inside_python.batches import UNKNOWN
 from .attempts import Passed
 from .conclusion import Planned
 from .names_in_batches import by_rank
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
+from .told_by_names import ToldBySink, told_by_names
 from .waiting import SEALING
 
 USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER, Victim.REQUEST)
@@ -331,35 +333,35 @@ def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
 
 
 def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
-    """Of a batch whose sink, in that folder, holds other names after some of its effects: the last of these points with
-    each set of names that is neither that which it begins nor that which it almost ends with, the last first, and at
-    most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there, and where the last effect
-    alone is missing, some of it is over."""
+    """Of a batch whose sink, in that folder, holds other names after some of its effects, or something else in a SQLite
+    database: the last of these points with each of that which is neither what it begins nor what it almost ends with,
+    the last first, and at most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there,
+    and where the last effect alone is missing, some of it is over."""
     within = list(passed)
     last = almost_done(within, batch)
     if last is None:
         return []
     of_batch = [one for one in within[: within.index(last) + 1] if batch_of(one.address) == batch]
-    found: dict[frozenset[str], Passed] = {}
-    began: frozenset[str] | None = None
-    for one in of_batch:
-        if one.state is None:
-            continue
-        names = frozenset(path for path, _, _ in one.state.shown if is_in_sink(path, home))
+    with_state = [(one, one.state) for one in of_batch if one.state is not None]
+    found: dict[ToldBySink, Passed] = {}
+    began: ToldBySink | None = None
+    for (one, _), told in zip(with_state, told_by_names([state for _, state in with_state], home), strict=True):
         if one.address.point is Point.ADD_BATCH:
-            began = names
-        found[names] = one
-    return [one for names, one in reversed(found.items()) if names != began and one is not last][:MOST_HALF_DONE]
+            began = told
+        found[told] = one
+    return [one for told, one in reversed(found.items()) if told != began and one is not last][:MOST_HALF_DONE]
 
 
 def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:
-    """The points of a batch, in a recovery, at which the query's own code does what it does in no batch without a
-    failure: it may repair what a crash has left. `profile` is of an attempt without failures."""
+    """The points of a batch, in a recovery, and of what comes before it where the query is started, at which the
+    query's own code does what it does in no batch without a failure: it may repair what a crash has left. `profile` is
+    of an attempt without failures."""
     usual = {deed(crash_at(profile, one, Victim.DRIVER)) for one in profile.passed}
     found = []
     for one in points_of_the_driver(recovery, every_batch=True):
         crash = crash_at(recovery, one, Victim.DRIVER)
-        if crash.batch == batch and is_own(crash) and deed(crash) not in usual:
+        at_its_start = crash.key.partition("/")[0] == UNKNOWN
+        if (crash.batch == batch or at_its_start) and is_own(crash) and deed(crash) not in usual:
             found.append(one)
     return found
 

@@ -89,10 +89,15 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 def _lines_of(code: CodeType) -> Iterator[int]:
     line: int | None = None
     for one in dis.get_instructions(code):
-        if one.starts_line is not None:
-            line = one.starts_line
+        # Not `starts_line`, which is no number since Python 3.13.
+        line = line_of(one) or line
         if line is not None and not (line == code.co_firstlineno and one.opname in _OF_THE_CALL):
             yield line
+
+
+def line_of(one: dis.Instruction) -> int | None:
+    """None of what the compiler has added."""
+    return None if one.positions is None else one.positions.lineno
 
 
 def _named_in(function: FunctionType, whose: Whose) -> Iterator[object]:

@@ -11,8 +11,8 @@ from .own_lines import codes_in, own_functions
 if TYPE_CHECKING:
     from ...contracts.query import Query
 
-_OF_FILES: Final = frozenset({"st_ino", "inode"})
-"""Files that were put back have other inodes."""
+_OF_FILES: Final = frozenset({"st_ino", "inode", "st_nlink", "st_blocks"})
+"""Files that were put back have other inodes, and how many lie in a folder, as it says itself, tells no two apart."""
 _OF_SPARK: Final = frozenset({"taskAttemptId", "stageId", "getActiveJobsIds", "getActiveStageIds"})
 """A session in which one attempt follows the other goes on to count, and a driver that is started again begins anew."""
 

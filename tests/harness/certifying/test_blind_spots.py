@@ -217,6 +217,10 @@ def knows_a_file_by_its_number(frame: Any, batch: int, folders: Any) -> None:
     (folders.sink / str((folders.sink / "rows").stat().st_ino)).touch()
 
 
+def counts_folders_without_listing_them(frame: Any, batch: int, folders: Any) -> None:
+    (folders.sink / f"{folders.sink.stat().st_nlink}").touch()
+
+
 def names_files_by_tasks(frame: Any, batch: int, folders: Any) -> None:
     frame.foreach(lambda row: (folders.sink / f"{TaskContext.get().stageId()}").write_text(row.value))
 
@@ -226,6 +230,7 @@ def names_files_by_tasks(frame: Any, batch: int, folders: Any) -> None:
     [
         (writes_by_itself, ""),
         (knows_a_file_by_its_number, f"{__name__}.knows_a_file_by_its_number"),
+        (counts_folders_without_listing_them, f"{__name__}.counts_folders_without_listing_them"),
         (names_files_by_tasks, f"{__name__}.names_files_by_tasks.<locals>.<lambda>"),
     ],
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import pytest
@@ -216,6 +217,21 @@ def test_what_is_never_run_is_found_of_all_that_a_sink_can_come_to_and_of_nothin
         for line in lines - frozenset(run.get(name, ()))
     }
     assert found == wanted
+
+
+def test_lines_are_found_where_python_says_only_that_an_instruction_begins_one(
+    sink: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python 3.13 does, of `starts_line`."""
+    query, plainly = foreach_batch(sink.write, as_it_comes), dis.get_instructions
+    lines = own_lines(query)
+
+    def as_in_3_13(code: CodeType) -> Iterator[dis.Instruction]:
+        for one in plainly(code):
+            yield one._replace(starts_line=one.starts_line is not None)
+
+    monkeypatch.setattr(dis, "get_instructions", as_in_3_13)
+    assert own_lines(query) == lines
 
 
 def test_a_consumer_and_an_installed_library_have_no_lines_of_the_querys_own(sink: ModuleType) -> None:

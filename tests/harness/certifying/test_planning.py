@@ -17,9 +17,17 @@ from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.messages import foremost, messages_first, unreached, unseen, without_repeats
+from streamproof.harness.certifying.messages import (
+    IN_PART,
+    foremost,
+    messages_first,
+    unreached,
+    unseen,
+    without_repeats,
+)
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
+    MOST_HALF_DONE,
     USUAL_VICTIMS,
     CrashPlan,
     after_effects_of_tasks,
@@ -34,6 +42,7 @@ from streamproof.harness.certifying.planning import (
     of_restarts,
     of_split_brains,
     of_the_driver,
+    repairs,
     replays_first,
     worst_to_recover_from,
 )
@@ -285,6 +294,34 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
     assert half_done([begun, *many, over], 1, Path("/")) == many[7:4:-1]
 
 
+def test_a_batch_is_half_done_wherever_its_database_holds_something_else_than_before_and_at_its_end() -> None:
+    def at(point: Point, side: Side, key: str, content: str, back: str = "") -> Passed:
+        files = [StateEntry("/sink/t.db", content, rolled_back=back)]
+        files += [StateEntry("/sink/t.db-journal", f"of {content}", rolled_back=back)] if back else []
+        return replace(passed(point, side, key), state=CrashState(tuple(files)))
+
+    def transaction(number: int) -> list[Passed]:
+        """Its journal is made, the database is written, and the journal goes."""
+        back = f"put back: of {number}"
+        return [
+            at(Point.FILE, Side.AFTER, f"1/create sink/t.db-journal#{number}", f"{number}", back),
+            at(Point.FILE, Side.AFTER, f"1/write sink/t.db#{number}", f"{number + 1}", back),
+            at(Point.FILE, Side.AFTER, f"1/unlink sink/t.db-journal#{number}", f"{number + 1}"),
+        ]
+
+    begun, over = at(Point.ADD_BATCH, Side.BEFORE, "1", "0"), at(Point.ADD_BATCH, Side.AFTER, "1", "3")
+    one, two, three = map(transaction, range(3))
+    course = [begun, *one, *two, *three, over]
+    last = almost_done(course, 1)
+    assert last is three[1]
+    found = half_done(course, 1, Path("/"))
+    assert len(found) == MOST_HALF_DONE
+    assert two[1] in found, "what the first transaction has left, in the midst of the second one"
+    assert one[2] in found, "the same, between the two"
+    ended = at(Point.ADD_BATCH, Side.AFTER, "1", "1")
+    assert half_done([begun, *one, ended], 1, Path("/")) == []
+
+
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
     profile = profile_of(attempt_of(FIVE))
     blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
@@ -309,6 +346,18 @@ def lines_of(batch: int, *places: str, actor: str = DRIVER, states: Sequence[str
     found = [passed(Point.LINE, Side.BEFORE, f"{batch}/{place}", actor) for place in places]
     named = [CrashState((StateEntry(state, None),)) for state in states] or [one.state for one in found]
     return [replace(one, state=state, text="con.commit()") for one, state in zip(found, named, strict=True)]
+
+
+def test_what_a_query_repairs_where_it_is_started_is_of_no_batch_and_is_cut_while_it_recovers() -> None:
+    usual = [*lines_of(1, "m.put:7#1"), *lines_of(2, "m.put:7#1")]
+    profile = profile_of(attempt_of([done(0), done(1), done(2)], also=usual))
+    at_start = [
+        replace(passed(Point.LINE, Side.BEFORE, key), state=CrashState((StateEntry(key, None),)))
+        for key in ("?/m.repair:3#1", "?/m.repair:4#1")
+    ]
+    again = profile_of(attempt_of([done(1), done(2)], also=[*at_start, *usual]))
+    assert [one.address.key for one in repairs(profile, again, 1)] == [one.address.key for one in at_start]
+    assert repairs(again, again, 1) == []
 
 
 def planned_lines(plan: Sequence[Planned]) -> list[tuple[Victim, str]]:
@@ -625,7 +674,17 @@ def test_what_is_sent_and_not_seen_is_said() -> None:
     assert list(unseen(query, seen)) == [
         "Messages to dark: not seen, since it has no address.",
         "Messages to db one by one: not all were of the protocol postgres (a message of 9 bytes).",
+        IN_PART.format(store="db"),
         "Connections to db that did not come about: 127.0.0.1:5432 cannot be reached: refused.",
         "2 requests to db, of which it is not known who sent them.",
     ]
     assert unreached(query, seen) == ["silent"]
+
+
+@pytest.mark.parametrize(("protocol", "said"), [("postgres", False), ("kafka", False), ("bytes", True), ("", True)])
+def test_that_a_pipeline_is_cut_nowhere_is_said_of_a_store_whose_protocol_is_not_known(
+    protocol: str, said: bool
+) -> None:
+    query = Query(lambda frame: frame, stores=(Store("cache", reset, address="127.0.0.1:6379", protocol=protocol),))
+    assert [*unseen(query, [{"cache": Seen(3)}])] == [IN_PART.format(store="cache")] * said
+    assert [*unseen(query, [{"cache": Seen()}])] == []
