@@ -263,9 +263,51 @@ def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
     say(**found)
 
 
+def disk_writes(pid: str, cgroups: str, device: str) -> None:
+    """How many write operations of the container of this process, to this disk, its processes had to wait for, as the
+    kernel has counted them; and with cgroups of version 2, which does not set those apart, how many seconds any of it
+    has waited for a disk. Says nothing of a container that has ended."""
+    root = Path(cgroups)
+    try:
+        lines = [line.split(":", 2) for line in (PROC / pid / "cgroup").read_text().splitlines()]
+        legacy = [path for _, controllers, path in lines if "blkio" in controllers.split(",")]
+        if legacy:
+            folder = root / "blkio" / legacy[0].lstrip("/")
+            counted = [line.split() for line in (folder / "blkio.throttle.io_serviced").read_text().splitlines()]
+            of_disk = {words[1]: int(words[2]) for words in counted if words[0] == device}
+            # What is written back for nobody in particular counts as asynchronous.
+            say(writes=max(0, of_disk.get("Write", 0) - of_disk.get("Async", 0)))
+            return
+        (unified,) = (path for number, _, path in lines if number == "0")
+        folder = root / unified.lstrip("/")
+        stats = [line.split() for line in (folder / "io.stat").read_text().splitlines()]
+        pairs = dict(pair.split("=") for first, *words in stats if first == device for pair in words)
+        say(writes=int(pairs.get("wios", 0)), waited=_stalled(folder / "io.pressure"))
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+        say(gone=True)  # Its cgroup has been removed while it was read.
+
+
+def _stalled(pressure: Path) -> float:
+    """Seconds; 0 where the kernel does not count them."""
+    try:
+        text = pressure.read_text()
+    except FileNotFoundError:
+        return 0.0
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return 0.0
+    some = next(line for line in text.splitlines() if line.startswith("some "))
+    return int(some.rpartition("total=")[2]) / 1e6
+
+
 OPERATIONS: tuple[Callable[..., None], ...] = (
     *(count, hog, kill_part, end),
-    *(write, keep_writing, fill, free, lose, remount, throttle),
+    *(write, keep_writing, fill, free, lose, remount, throttle, disk_writes),
 )
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ full       The store is a tmpfs of a limited size, a volume of the engine's, and
 read-only  The mount of one container is made read-only: that node gets EROFS, uid 0 too.
 slow       The kernel's blkio throttle (io.max with cgroups of version 2) on the disk under the folder, for one
            container. It bites on direct writes and on fsync, which is how checkpoints are written; a write that is only
-           buffered is as fast as ever.
+           buffered is as fast as ever. A probe's write shows by how much; that anything but the probe was slowed is
+           for the kernel to say, which counts what the container's processes write and wait for.
 lost       Everything in the store is removed while the run goes on.
 """
 
@@ -45,6 +46,8 @@ _CGROUPS = "/machine/cgroup"
 _PROBE_PAUSE = 0.1
 _FULL_SECONDS = 5.0
 _USUAL_WRITES = 3
+_NO_LIMIT = 1 << 30
+"""Operations a second that no disk comes to."""
 _CLEAR_SHARE, _CLEAR_FACTOR = 0.25, 2
 """Of what was asked for, and of what is usual: a write that took longer by less than that may have done so anyway."""
 
@@ -78,6 +81,10 @@ class CheckpointVolume:
         self._device = ""
         self._usual = 0.0
         """Seconds that the longest of some writes took with nothing wrong."""
+        self._operations = 1
+        """How many operations of the disk the shortest of them took."""
+        self._own: dict[str, list[Sequence[Mapping[str, Any]]]] = {}
+        """Container -> what the harness's own writes in it have said, those that go on too."""
         self._throttles: dict[str, list[_Throttle]] = {}
         """Node -> what is in force."""
         self.lock = threading.RLock()
@@ -114,7 +121,20 @@ class CheckpointVolume:
             raise OwnFailure(f"the keeper of the checkpoint store cannot be started: {problem}") from problem
         self.require_writable()
         if self._slows:
-            self._usual = max(self._written(self._keeper) or 0.0 for _ in range(_USUAL_WRITES))
+            self._measure_usual()
+
+    def _measure_usual(self) -> None:
+        # A kernel of today counts from the first limit on.
+        self._set_limits(self._keeper, {"operations": str(_NO_LIMIT), "bytes": "0"})
+        writes = []
+        for _ in range(_USUAL_WRITES):
+            before, took, after = self._counted(self._keeper), self._written(self._keeper), self._counted(self._keeper)
+            if before is None or took is None or after is None:
+                raise OwnFailure("the keeper of the checkpoint store is gone: it cannot write")
+            writes.append((took, after.operations - before.operations))
+        self._set_limits(self._keeper, {"operations": "0", "bytes": "0"})
+        self._usual = max(took for took, _ in writes)
+        self._operations = max(1, min(operations for _, operations in writes))
 
     def _start_keeper(self) -> None:
         mounts = [self.mount]
@@ -186,7 +206,8 @@ class CheckpointVolume:
         return FailingStore(self, node)
 
     def slow(self, node: str, by: Duration) -> SlowStore:
-        """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took."""
+        """For one node: a checkpoint takes about so much longer. The proof: what the node's own processes wrote and
+        waited for, where a probe's write took clearly longer."""
         operations = round(_OPERATIONS_OF_A_WRITE / by.seconds)
         if operations:
             return SlowStore(self, node, _Throttle(operations=operations), by.seconds)
@@ -194,7 +215,7 @@ class CheckpointVolume:
         return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)), by.seconds)
 
     def narrow(self, node: str, rate: int) -> SlowStore:
-        """For one node: so many bytes a second. The proof: how much longer a probe's write took."""
+        """For one node: so many bytes a second. The proof is as of `slow`."""
         return SlowStore(self, node, _Throttle(bytes=rate), _BYTES_OF_A_WRITE / rate)
 
     def lose(self, actors: Sequence[str]) -> LostStore:
@@ -207,10 +228,41 @@ class CheckpointVolume:
         return self._container_of(node)
 
     def keep_writing(self, container: str) -> Background:
-        return Background(self._client, container, "keep_writing", str(self._folder), str(_PROBE_PAUSE))
+        return self._probe(container, "keep_writing", str(_PROBE_PAUSE))
 
     def write_once(self, container: str) -> Background:
-        return Background(self._client, container, "write", str(self._folder))
+        return self._probe(container, "write")
+
+    def _probe(self, container: str, operation: str, *arguments: str) -> Background:
+        probe = Background(self._client, container, operation, str(self._folder), *arguments)
+        self._own.setdefault(container, []).append(probe.said)
+        return probe
+
+    def disk_use(self, container: str) -> DiskUse | None:
+        """What the processes of a container have written to the disk, and waited for, but for what the harness has
+        written there. None: it has ended."""
+        counted = self._counted(container)
+        if counted is None:
+            return None
+        now = time.monotonic()
+        own = [writes_said(said, now) for said in list(self._own.get(container, ()))]
+        operations = counted.operations - self._operations * sum(writes for writes, _ in own)
+        if counted.waited is None:
+            return DiskUse(operations, None)
+        return DiskUse(operations, counted.waited - sum(seconds for _, seconds in own))
+
+    def own_writes(self, before: DiskUse, after: DiskUse, asked: float) -> int:
+        """How many writes like a probe's lie between the two, where it is clear that they waited."""
+        if before.waited is not None and after.waited is not None:
+            waited = after.waited - before.waited
+            if waited < _CLEAR_SHARE * asked:
+                return 0
+        return max(0, after.operations - before.operations) // self._operations
+
+    def _counted(self, container: str) -> DiskUse | None:
+        pid = self._pid(container)
+        found = self._kept("disk_writes", str(pid), _CGROUPS, self._device) if pid else {"gone": True}
+        return None if "gone" in found else DiskUse(int(found["writes"]), found.get("waited"))
 
     def let_write(self, container: str, writable: bool) -> bool:
         """Whether the container runs, and sees its store so now."""
@@ -231,17 +283,21 @@ class CheckpointVolume:
                 throttles.append(more)
             if less is not None:
                 throttles.remove(less)
-            pid = self._pid(self._container_of(node))
-            if not pid:
-                return
             wanted = {
                 "operations": str(min((t.operations for t in throttles if t.operations), default=0)),
                 "bytes": str(min((t.bytes for t in throttles if t.bytes), default=0)),
             }
-            limits = (f"{name}={value}" for name, value in wanted.items())
-            found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
-            if found != wanted:
-                raise OwnFailure(f"the kernel has {found} as the limits of {node}'s disk, and not {wanted}")
+            self._set_limits(self._container_of(node), wanted)
+
+    def _set_limits(self, container: str, wanted: Mapping[str, str]) -> None:
+        """Of what a container writes to the disk a second; "0": none. Where it does not run, nothing is limited."""
+        pid = self._pid(container)
+        if not pid:
+            return
+        limits = (f"{name}={value}" for name, value in wanted.items())
+        found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
+        if found != wanted:
+            raise OwnFailure(f"the kernel has {found} as the limits of a container's disk, and not {wanted}")
 
     def free(self) -> None:
         """Remove what fills it."""
@@ -276,7 +332,9 @@ class CheckpointVolume:
             return None
         if "refused" in answer:
             raise OwnFailure(f"the checkpoint store cannot be written to, though nothing disturbs it: {answer}")
-        return float(answer["seconds"])
+        took = float(answer["seconds"])
+        self._own.setdefault(container, []).append([{"began": time.monotonic() - took}, answer])
+        return took
 
     def _kept(self, operation: str, *arguments: str) -> dict[str, Any]:
         answer = run_inside(self._client, self._keeper, operation, *arguments)
@@ -290,6 +348,16 @@ class CheckpointVolume:
             return int(self._client.api.inspect_container(container)["State"]["Pid"])
         except APIError as problem:
             raise OwnFailure(f"a container cannot be looked at: {problem.explanation}") from problem
+
+
+@dataclass(frozen=True)
+class DiskUse:
+    """What the processes of a container have done to a disk so far."""
+
+    operations: int
+    """Of writing, that they had to wait for."""
+    waited: float | None
+    """Seconds that any of them waited for a disk. None: `operations` are set apart from what nobody waits for."""
 
 
 @dataclass(eq=False)
@@ -365,24 +433,37 @@ class SlowStore:
         self._healed = False
         store.throttle(node, more=throttle)
         self._began = time.monotonic()
-        self._probes = [store.write_once(store.container_of(node))]
+        self._probes: list[Background] = []
+        self._before: DiskUse | None = None
+        """Of the node's present container; None: it has none that runs."""
+        self._probe(store.container_of(node))
 
     def node_started(self, node: str, container: str) -> None:
         if node == self._node and not self._healed:
             self._store.throttle(node)
-            self._probes.append(self._store.write_once(container))
+            self._probe(container)
+
+    def _probe(self, container: str) -> None:
+        # What the container before has counted went with it.
+        self._before = self._store.disk_use(container)
+        self._probes.append(self._store.write_once(container))
 
     def heal(self) -> Proof:
         with self._store.lock:
             self._healed = True
             healed = time.monotonic()
+            after = self._store.disk_use(self._store.container_of(self._node))
             self._store.throttle(self._node, less=self._throttle)
         for probe in self._probes:
             probe.wait()
         # What heals before a write has ended cannot have held it any longer.
         asked = min(self._asked, healed - self._began)
         took = max(seconds_written(probe.said, healed) for probe in self._probes)
-        return Proof(self._store.longer_than_usual(took, asked), "ms that a synchronized write took longer")
+        longer = self._store.longer_than_usual(took, asked)
+        writes = 0
+        if longer and self._before is not None and after is not None:
+            writes = self._store.own_writes(self._before, after, asked)
+        return Proof(writes, f"synchronized writes of the node's own, where a probe's took {longer} ms longer")
 
 
 def seconds_written(said: Sequence[Mapping[str, Any]], until: float) -> float:
@@ -393,6 +474,16 @@ def seconds_written(said: Sequence[Mapping[str, Any]], until: float) -> float:
     began = next((line["began"] for line in said if "began" in line), None)
     took = next((line["seconds"] for line in said if "seconds" in line), None)
     return 0.0 if began is None or took is None else max(0.0, min(took, until - began))
+
+
+def writes_said(said: Sequence[Mapping[str, Any]], now: float) -> tuple[int, float]:
+    """How many writes a probe has begun that were not refused, and how many seconds they have taken till now."""
+    lines = list(said)
+    begun = [line["began"] for line in lines if "began" in line]
+    took = [line["seconds"] for line in lines if "seconds" in line]
+    refused = sum("refused" in line for line in lines)
+    goes_on = len(begun) > len(took) + refused
+    return len(begun) - refused, sum(took) + (max(0.0, now - begun[-1]) if goes_on else 0.0)
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,6 @@ class QueryMachines(ClusterMachines):
 
         return healed
 
-    _on_disk = _on_store
-
 
 def _woken(heal: Callable[[], object], woken: Callable[[Proof], Proof]) -> Heal:
     def healed() -> Proof:
