@@ -13,12 +13,10 @@ import pytest
 from pyspark.sql import Row
 
 from streamproof.faults.crash import crash
-from streamproof.faults.disk_bandwidth import disk_bandwidth
 from streamproof.faults.failed_write import failed_write
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.lost_request import lost_request
-from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.query import CLOSING_MS, Query, RunFolders, Store
@@ -328,7 +326,7 @@ def test_a_query_that_fails_in_an_incarnation_that_a_fault_has_touched_is_not_bl
 
 @pytest.mark.parametrize(
     "fault",
-    [full_disk("driver"), failed_write("driver"), disk_bandwidth("driver", rate=1_000), slow_disk("driver")],
+    [full_disk("driver"), failed_write("driver")],
     ids=lambda fault: fault.kind,
 )
 @pytest.mark.parametrize("said", ["nothing", "delivered", "failed"])
