@@ -436,6 +436,7 @@ class SlowStore:
         self._probes: list[Background] = []
         self._before: DiskUse | None = None
         """Of the node's present container; None: it has none that runs."""
+        self._container = ""
         self._probe(store.container_of(node))
 
     def node_started(self, node: str, container: str) -> None:
@@ -445,6 +446,7 @@ class SlowStore:
 
     def _probe(self, container: str) -> None:
         # What the container before has counted went with it.
+        self._container = container
         self._before = self._store.disk_use(container)
         self._probes.append(self._store.write_once(container))
 
@@ -452,7 +454,7 @@ class SlowStore:
         with self._store.lock:
             self._healed = True
             healed = time.monotonic()
-            after = self._store.disk_use(self._store.container_of(self._node))
+            after = self._store.disk_use(self._container)
             self._store.throttle(self._node, less=self._throttle)
         for probe in self._probes:
             probe.wait()

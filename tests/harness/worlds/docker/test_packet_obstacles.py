@@ -113,13 +113,33 @@ def test_classes_have_numbers_that_the_kernel_knows() -> None:
         assert all(0 < int(name) < 1 << 16 for name in named)
 
 
-def test_packets_that_had_to_wait_prove_a_narrow_link() -> None:
-    listed = (
+def listed(sent: int, backlog: str) -> str:
+    return (
         "class htb 1:41 root prio 0 rate 160Kbit ceil 160Kbit burst 1600b cburst 1600b \n"
-        " Sent 62912 bytes 44 pkt (dropped 0, overlimits 7 requeues 0) \n backlog 198b 3p requeues 0\n"
+        f" Sent {sent} bytes 44 pkt (dropped 0, overlimits 7 requeues 0) \n backlog {backlog} 3p requeues 0\n"
     )
-    made = shaping.obstacle(NarrowPackets(PAIRS, 1), 3, address)
-    assert str(made.proof([listed * 2, "", listed])) == "times that packets had to wait: 21"
+
+
+def test_what_came_to_a_narrow_link_and_what_waits_there_proves_it() -> None:
+    made = shaping.obstacle(NarrowPackets(PAIRS, 20_000), 3, address)
+    proof = made.proof([listed(62_048, "0b") + listed(0, "22Kb"), "", listed(42_000, "48b")])
+    assert proof.what == (
+        "ms that a link of 20,000 bytes/s takes for 120,480 of the 126,624 bytes that came to it, as idle nodes may "
+        "send the others"
+    )
+    assert proof.count == 6_024
+
+
+def test_the_heartbeats_of_a_quiet_link_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(shaping.time, "monotonic", lambda: now)
+    one, long = (shaping.obstacle(NarrowPackets(PAIRS, 1_000), number, address) for number in (3, 4))
+    assert one.proof([listed(1_500, "300b")]).count == 0
+    now = 160.0
+    assert long.proof([listed(60 * 1_500, "0b")]).count == 0
+    assert long.proof([listed(60 * 1_500 + 60_000, "0b")]).count > 0
+    wide = shaping.obstacle(NarrowPackets(PAIRS, 1_000_000_000), 5, address)
+    assert wide.proof([listed(60_000, "0b")]).count == 0, "nobody waits for less than a millisecond"
 
 
 class Recording(Sidecars):

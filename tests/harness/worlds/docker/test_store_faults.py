@@ -12,11 +12,14 @@ import pytest
 from streamproof.harness.core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from streamproof.harness.core.errors import OwnFailure, Unsupported
 from streamproof.harness.core.quantities import seconds
+from streamproof.harness.recording.history import Proof
 from streamproof.harness.worlds.docker import storage
 from streamproof.harness.worlds.docker.storage import CheckpointVolume, seconds_written
 from streamproof.harness.worlds.spark.control.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 
 KEEPER, USUAL = "keeper", 0.01
+OPERATIONS = 5
+"""Of the disk, for one write of a probe."""
 
 
 class Machine:
@@ -32,11 +35,21 @@ class Machine:
         self.client.api.create_container.return_value = {"Id": KEEPER}
         self.client.api.inspect_container.return_value = {"State": {"Pid": 7}}
 
+        self.writes = 0
+        """How many operations the kernel has counted, of all containers."""
+        self.waited: float | None = None
+        """Seconds that it has counted, as with cgroups of version 2."""
+
     def run(self, client: object, container: str, operation: str, *arguments: str) -> dict[str, Any] | None:
         if container in self.gone:
             return None
         match operation:
+            case "disk_writes":
+                return (
+                    {"writes": self.writes} if self.waited is None else {"writes": self.writes, "waited": self.waited}
+                )
             case "write":
+                self.writes += OPERATIONS
                 refused = container in self.readonly or self.full
                 return {"refused": "EIO"} if refused else {"seconds": USUAL}
             case "remount":
@@ -51,6 +64,9 @@ class Machine:
 
     def begin(self, client: object, container: str, operation: str, *arguments: str) -> Mock:
         self.full = operation == "fill" or self.full
+        if operation == "write" and self.probe:
+            self.writes += OPERATIONS
+            self.waited = None if self.waited is None else self.waited + self.probe[-1].get("seconds", 0.0)
         return Mock(said=[{"full": 1}] if operation == "fill" else list(self.probe))
 
     def store(self, folder: Path, *planned: str) -> CheckpointVolume:
@@ -85,14 +101,42 @@ def test_a_write_counts_from_its_beginning_and_only_where_it_has_an_end(
     assert seconds_written(said, until=10.0) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(("longer", "count"), [(0.001, 0), (0.004, 0), (0.3, 300), (1.1, 1100)])
-def test_a_write_that_took_hardly_longer_than_usual_was_not_slowed(
-    machine: Machine, tmp_path: Path, longer: float, count: int
-) -> None:
+def slowed(machine: Machine, folder: Path, longer: float) -> storage.SlowStore:
+    """A store that has been slow for a minute, where a probe's write took so many seconds longer."""
     began = time.monotonic() - 60
     machine.probe = [{"began": began}, {"seconds": USUAL + longer}]
-    slow = machine.store(tmp_path, DISK_THROTTLE).slow("node-0", seconds(1))
+    slow = machine.store(folder, DISK_THROTTLE).slow("node-0", seconds(1))
     slow._began = began
+    return slow
+
+
+@pytest.mark.parametrize(("longer", "shown"), [(0.001, 0), (0.004, 0), (0.3, 300), (1.1, 1100)])
+def test_a_write_that_took_hardly_longer_than_usual_was_not_slowed(
+    machine: Machine, tmp_path: Path, longer: float, shown: int
+) -> None:
+    slow = slowed(machine, tmp_path, longer)
+    machine.writes += 2 * OPERATIONS
+    what = f"synchronized writes of the node's own, where a probe's took {shown} ms longer"
+    assert slow.heal() == Proof(2 if shown else 0, what)
+
+
+def test_what_probes_write_is_no_write_of_the_nodes_own(machine: Machine, tmp_path: Path) -> None:
+    slow = slowed(machine, tmp_path, 0.9)
+    again = slow._store.slow("node-0", seconds(1))
+    slow._store.require_writable("node-0-1")
+    machine.writes += OPERATIONS - 1  # The journal may want a little more.
+    for one in (slow, again):
+        assert one.heal().count == 0
+
+
+@pytest.mark.parametrize(("others", "count"), [(0.0, 0), (0.1, 0), (0.5, 3)])
+def test_where_nobody_waited_but_the_probe_what_was_written_back_proves_nothing(
+    machine: Machine, tmp_path: Path, others: float, count: int
+) -> None:
+    machine.waited = 20.0
+    slow = slowed(machine, tmp_path, 0.9)
+    machine.writes += 3 * OPERATIONS
+    machine.waited += others
     assert slow.heal().count == count
 
 
@@ -100,7 +144,8 @@ def test_a_node_that_comes_back_is_probed_again(machine: Machine, tmp_path: Path
     slow = machine.store(tmp_path, DISK_THROTTLE).slow("node-0", seconds(1))
     machine.probe = [{"began": time.monotonic() - 60}, {"seconds": 0.9}]
     slow.node_started("node-0", "node-0-2")
-    assert slow.heal().count == 890
+    machine.writes += OPERATIONS
+    assert str(slow.heal()) == "synchronized writes of the node's own, where a probe's took 890 ms longer: 1"
 
 
 def test_that_a_store_can_be_written_to_again_is_seen_and_not_assumed(machine: Machine, tmp_path: Path) -> None:
