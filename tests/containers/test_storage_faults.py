@@ -41,12 +41,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(nodes: BareNodes, folder: Path) -> MakeStore:
+def logs(tmp_path: Path) -> Path:
+    made = tmp_path / "logs"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def make(nodes: BareNodes, folder: Path, logs: Path) -> MakeStore:
     """A store that is prepared, with two nodes that have it."""
 
     def started(planned: set[str]) -> CheckpointVolume:
         name = f"streamproof-{nodes.run}-store"
-        store = CheckpointVolume(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of)
+        store = CheckpointVolume(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of, logs)
         store.prepare()
         for node in ("node-0", "node-1"):
             nodes.start(node, REST, store.mount)
@@ -75,7 +82,9 @@ def quickest(write: Write, node: str) -> float:
     return float(min(write(node)["seconds"] for _ in range(3)))
 
 
-def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: BareNodes) -> None:
+def test_a_full_store_refuses_every_node_until_it_heals(
+    make: MakeStore, write: Write, nodes: BareNodes, logs: Path
+) -> None:
     store = make({STORE_VOLUME})
     full = store.fill()
     assert write("node-0") == write("node-1") == {"refused": "ENOSPC"}
@@ -85,9 +94,10 @@ def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: 
     full.node_started("node-0", nodes.of("node-0"))
     assert write("node-0") == {"refused": "ENOSPC"}
 
+    (logs / "node-1.1.log").write_text("java.io.IOException: No space left on device\n")
     proof = full.heal()
-    assert proof.count > 1
-    assert proof.what == "times that the store was full (ENOSPC)"
+    assert proof.count == 1
+    assert re.fullmatch(r"lines of the nodes' own logs .* \(ENOSPC\) [1-9][0-9]* times", proof.what)
     assert write("node-0").keys() == write("node-1").keys() == {"seconds"}
 
 
@@ -102,8 +112,8 @@ def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: W
     assert write("node-0") == {"refused": "EROFS"}
 
     proof = failing.heal()
-    assert proof.count > 0
-    assert proof.what == "writes of a probe refused"
+    assert proof.count == 0, "a probe's proves nothing"
+    assert re.fullmatch("lines of the node's own logs .*, where [1-9][0-9]* of a probe were", proof.what)
     assert write("node-0").keys() == {"seconds"}
 
 

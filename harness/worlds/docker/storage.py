@@ -16,6 +16,7 @@ lost       Everything in the store is removed while the run goes on.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -36,6 +37,7 @@ from ...core.waiting import wait_until
 from ...recording.history import Proof
 from ..spark.control.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 from .executing import Background, run_inside
+from .told_in_logs import LogsFromNow
 
 SIZE = 64 << 20
 """Bytes of a store that can be filled."""
@@ -65,9 +67,11 @@ class CheckpointVolume:
         folder: Path,
         planned: Set[str],
         container_of: Callable[[str], str],
+        logs: Path,
     ) -> None:
         """What is made is called `name`; `planned` names the carriers of the faults to come; `container_of` gives the
-        present container of a node."""
+        present container of a node; `logs` is where nodes write theirs."""
+        self._logs = logs
         self._client = client
         self._image = image
         self._name = name
@@ -189,7 +193,10 @@ class CheckpointVolume:
                 in_force.node_started(node, container)
 
     def fill(self) -> FullStore:
-        """For all nodes. The proof: how often ENOSPC was seen. Raises Unsupported where it would fill a real disk."""
+        """For all nodes. The proof: that their own processes tell of ENOSPC, where it was seen.
+
+        Raises Unsupported where it would fill a real disk.
+        """
         if not self._fills:
             raise Unsupported(f"{self._folder} is no volume of a fixed size: to fill it would fill the disk under it")
         for in_force in self._in_force:
@@ -202,7 +209,7 @@ class CheckpointVolume:
         return FullStore(self, filler)
 
     def fail(self, node: str) -> FailingStore:
-        """For one node. The proof: how many writes of a probe in it were refused."""
+        """For one node. The proof: that its own processes tell of a write that was refused, where a probe's were."""
         return FailingStore(self, node)
 
     def slow(self, node: str, by: Duration) -> SlowStore:
@@ -223,6 +230,14 @@ class CheckpointVolume:
         return LostStore(Proof(int(self._kept("lose", str(self._folder), *actors)["lost"]), "files lost"))
 
     # -- how ----------------------------------------------------------------------------------------------------------
+
+    def told(self, node: str | None = None) -> LogsFromNow:
+        """By a node, or by all, from now on."""
+        return LogsFromNow(self._logs, node)
+
+    def tells_of_refusals(self, logs: LogsFromNow) -> int:
+        """How many lines tell that the folder of the checkpoints took nothing."""
+        return logs.lines_with(os.strerror(errno.EROFS), str(self._folder))
 
     def container_of(self, node: str) -> str:
         return self._container_of(node)
@@ -377,6 +392,7 @@ class _OnStore(Protocol):
 class FullStore:
     def __init__(self, store: CheckpointVolume, filler: Background) -> None:
         self._store = store
+        self._logs = store.told()
         self.filler = filler
         self.healed = False
 
@@ -384,6 +400,8 @@ class FullStore:
         """It finds the store full, as all do."""
 
     def heal(self) -> Proof:
+        # What is wrong with a write that the kernel refuses so seldom says where that was.
+        told = self._logs.lines_with(os.strerror(errno.ENOSPC))
         with self._store.lock:
             self.healed = True
             if not self._store.is_full():
@@ -391,7 +409,8 @@ class FullStore:
                 self.filler.wait()
             self._store.require_writable()
         seen = max((line["full"] for line in self.filler.said), default=0)
-        return Proof(seen, "times that the store was full (ENOSPC)")
+        what = f"lines of the nodes' own logs that tell of a full disk, where the store was full (ENOSPC) {seen} times"
+        return Proof(told if seen else 0, what)
 
 
 class FailingStore:
@@ -399,6 +418,7 @@ class FailingStore:
         self._store = store
         self.node = node
         self._container = ""
+        self._logs = store.told(node)
         self._probes: list[Background] = []
         self.healed = False
         self._fail(store.container_of(node))
@@ -413,6 +433,7 @@ class FailingStore:
             self._fail(container)
 
     def heal(self) -> Proof:
+        told = self._store.tells_of_refusals(self._logs)
         with self._store.lock:
             self.healed = True
             if self._container and not self._store.fails(self.node) and self._store.let_write(self._container, True):
@@ -420,7 +441,8 @@ class FailingStore:
         for probe in self._probes:
             probe.end()
         refused = sum("refused" in line for probe in self._probes for line in probe.said)
-        return Proof(refused, "writes of a probe refused")
+        what = f"lines of the node's own logs that tell of a refused write, where {refused} of a probe were"
+        return Proof(told if refused else 0, what)
 
 
 class SlowStore:

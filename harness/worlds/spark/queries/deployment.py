@@ -156,8 +156,6 @@ class QueryDeployment:
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
         self._offered = 0
-        self.tried = 0
-        """How many batches have come to their sink in the judged driver, or have failed there."""
         self._message: HeldMessage | None = None
         """What is held in the relay while a fault strikes."""
         self._fate = Fate.GOES_ON
@@ -546,7 +544,6 @@ class QueryDeployment:
                     await self._all_gone.wait()
                 writer.write(frame(Go()))
             case Failed():
-                self.tried += judged
                 self._hear_failure(judged, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
@@ -578,7 +575,6 @@ class QueryDeployment:
 
     def _see_batch(self, sink: str) -> None:
         if sink == SINK:
-            self.tried += 1
             self._failures.see_batch()
 
     def _see_begin(self, node: str, message: Begun) -> None:
