@@ -218,6 +218,10 @@ class RunServer:
         for strike in () if self.finished else self._controller.arrived(address, taken):
             self._strike(strike, exact)
 
+    def is_over(self, node: str, message: Arrived) -> bool:
+        """Whether a fault has ended the host meanwhile, so that nobody holds this point any more."""
+        return message.when is not None and message.when <= self._killed.get(node, 0)
+
     def refused(self, node: str, message: WriteRefused) -> None:
         """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
         explained = False
@@ -363,8 +367,7 @@ class RunServer:
                     self.note(record, when)
                 case Begun():
                     self.placed(greeting.node, message)
-                case Arrived(when=int(when)) if when <= self._killed.get(greeting.node, 0):
-                    # Another fault has taken its host meanwhile: nobody holds this point any more.
+                case Arrived() if self.is_over(greeting.node, message):
                     continue
                 case Arrived(address=address, taken=taken, exact=exact):
                     self.arrived(address, taken, exact)

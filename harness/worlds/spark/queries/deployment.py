@@ -503,6 +503,8 @@ class QueryDeployment:
         if isinstance(message, SparkRuns):
             self._see_spark(message)
             return True
+        if isinstance(message, Arrived) and self.server.is_over(greeting.node, message):
+            return True
         if driver is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
             driver.ready = True
             await driver.go.wait()

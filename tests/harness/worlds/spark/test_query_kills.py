@@ -446,6 +446,23 @@ def test_one_that_cannot_stand_by_is_replaced_by_none(tmp_path: Path, monkeypatc
         assert deployment.server.failure is None
 
 
+def test_what_a_driver_announced_that_a_fault_has_ended_meanwhile_is_held_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = crash("driver").at(batch(1).written), crash("node-1").at(batch(2).written)
+    with cluster(tmp_path, monkeypatch, *faults) as spark:
+        driver, before = spark.speak("driver", 1), time.monotonic_ns()
+        points = [Address("driver", 1, Point.SINK_WRITE, number, Side.AFTER) for number in ("1", "2")]
+        driver.send(Arrived(points[0], 0, True, before))
+        driver.send(Arrived(points[1], 0, True, before))
+        driver.send(Delivered("sink", "q", 1, 0, [Event("q", 0, "a", 1, 0)]))
+        wait_until(lambda: spark.recorder.records, 5, "what came after to be heard: it was sent, and is an output")
+        assert (spark.done, spark.passed) == (["kill driver"], points[:1])
+        driver.send(Arrived(points[1], 0, True, time.monotonic_ns()))
+        wait_until(lambda: len(spark.done) == 2, 5, "a successor of this name to be heard")
+    assert [bite.target for bite in spark.bites()] == ["driver", "node-1"]
+
+
 def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first goes on when the second is at its end, and the second reads what is kept when the first is gone."""
     with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
