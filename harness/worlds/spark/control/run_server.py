@@ -206,11 +206,12 @@ class RunServer:
         self._recorder.log(Placed(self.clock.stamp(message.when), name, message.incarnation, node))
         self._begun(node, message)
 
-    def node_seen(self, node: str, up: bool, when: int) -> None:
-        """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock."""
+    def node_seen(self, node: str, up: bool, when: int, ended_for: str = "") -> None:
+        """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock.
+        `ended_for` says why the harness has ended it, where it has."""
         self.signs += 1
         stamp = self.clock.stamp(when)
-        self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
+        self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node, ended_for))
 
     def arrived(self, address: Address, taken: int, exact: bool) -> None:
         """A point is held. Returns when its host may go on, if it still lives: nobody takes it for lost meanwhile."""

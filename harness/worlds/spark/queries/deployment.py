@@ -100,6 +100,8 @@ class _Zombie:
     """When it was let go on, on the machine's monotonic clock, ns."""
     refused: bool = False
     """Whether the recorder has refused what it said."""
+    ended: bool = False
+    """Whether the harness has ended it, as it had its time."""
     gone: int | None = None
     """When it was seen to have ended."""
 
@@ -108,6 +110,12 @@ class _Zombie:
         """To show what it does beside its successor."""
         late = self.woken is not None and time.monotonic_ns() - self.woken > ZOMBIE_SECONDS * 1e9
         return self.refused or late
+
+    @property
+    def ended_for(self) -> str:
+        if self.refused:
+            return "it spoke for its successor, and the recorder refused that"
+        return f"it had not ended {ZOMBIE_SECONDS:g} s after it was let go on"
 
 
 class QueryDeployment:
@@ -459,8 +467,11 @@ class QueryDeployment:
                     )
             elif zombie.driver.over:
                 zombie.gone = time.monotonic_ns()
-            elif zombie.driver.runs and at_its_end and zombie.had_its_time:
+            elif zombie.driver.runs and at_its_end and zombie.had_its_time and not zombie.ended:
+                zombie.ended = True
                 self._processes.kill_node(zombie.driver.node)
+                seen = partial(self.server.node_seen, zombie.driver.node, False, time.monotonic_ns(), zombie.ended_for)
+                self.server.call(_called(seen))
         if self._zombies and not self._all_gone.is_set():
             self.server.call(self._look_who_is_left())
 

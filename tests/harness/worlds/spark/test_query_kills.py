@@ -500,6 +500,24 @@ def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: 
     assert (bite.bit, bite.lasting) == (True, True), bite.why_not
     assert str(bite.proof) == "processes stopped, and let go on when driver#2 was at its end: 1"
     assert [(one.peer, one.peer_incarnation, one.message) for one in spark.refused()] == [("driver", 1, "delivered")]
+    (gone,) = (one for one in spark.recorder.timeline if isinstance(one, NodeGone))
+    assert (gone.node, gone.ended_for) == ("driver", "it spoke for its successor, and the recorder refused that")
+
+
+def test_it_is_on_the_timeline_that_the_harness_has_ended_who_did_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
+        deployment = spark.deployment
+        spark.announce("driver 1 11 before add-batch 1")
+        deployment._incarnation = deployment._finishing = 2
+        deployment._tend_zombies()
+        deployment._zombies[0].woken = time.monotonic_ns() - round(31e9)
+        for _ in range(2):
+            deployment._tend_zombies()
+        assert spark.done == ["stop driver", "resume", "kill driver"]
+    (gone,) = (one for one in spark.recorder.timeline if isinstance(one, NodeGone))
+    assert (gone.node, gone.ended_for) == ("driver", "it had not ended 30 s after it was let go on")
 
 
 def test_a_driver_that_nobody_followed_was_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
