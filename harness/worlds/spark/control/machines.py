@@ -244,7 +244,7 @@ class ClusterMachines(Machines):
         inside, _ = self._nodes(targets)
         outside = [node for node in self._cluster.nodes() if node not in inside]
         there = tuple(product(inside, outside))
-        return self._between(", ".join(targets), CutPackets((*there, *_back(there))))
+        return self._between(", ".join(targets), CutPackets((*there, *_back(there)), tuple(inside)))
 
     def cut(self, links: Sequence[Link]) -> list[Bite]:
         return self._between(_named(links), CutPackets(self._pairs(*links)))

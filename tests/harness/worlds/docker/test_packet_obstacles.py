@@ -193,6 +193,23 @@ def test_what_is_in_force_goes_along_with_a_node_and_keeps_its_count() -> None:
     assert sidecars.ran_in("beside c-3") == []
 
 
+def test_an_isolated_node_is_cut_off_from_nodes_that_are_new_too() -> None:
+    sidecars, carrier = started("a", "b")
+    cut = carrier.disturb(CutPackets((("a", "b"), ("b", "a")), isolated=("a",)))
+    carrier.node_started("c", "c-1")
+    carrier.node_started("c", "c-2")
+    carrier.node_started("b", "b-2")
+    assert sidecars.ran_in("beside a-1") == ["up", "up"]
+    assert sidecars.ran_in("beside c-2") == ["up"]
+    assert cut.heal().count == (2 + 1 + 1 + 2) * 123, "at a twice, at both of b and of c"
+    for node in ("a-1", "c-2"):
+        assert "down" in sidecars.ran_in(f"beside {node}")
+    before = len(sidecars.ran_in("beside a-1"))
+    carrier.node_started("c", "c-3")
+    assert sidecars.ran_in("beside c-3") == []
+    assert len(sidecars.ran_in("beside a-1")) == before
+
+
 def test_a_node_that_was_never_started_is_disturbed_from_its_start() -> None:
     sidecars, carrier = started("a")
     cut = carrier.disturb(CutPackets((("a", "c"),)))
