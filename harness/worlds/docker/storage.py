@@ -217,13 +217,13 @@ class CheckpointVolume:
         waited for, where a probe's write took clearly longer."""
         operations = round(_OPERATIONS_OF_A_WRITE / by.seconds)
         if operations:
-            return SlowStore(self, node, _Throttle(operations=operations), by.seconds)
+            return SlowStore(self, node, _Throttle(by.seconds, operations=operations))
         # One operation a second is the least that there is.
-        return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)), by.seconds)
+        return SlowStore(self, node, _Throttle(by.seconds, bytes=round(_BYTES_OF_A_WRITE / by.seconds)))
 
     def narrow(self, node: str, rate: int) -> SlowStore:
         """For one node: so many bytes a second. The proof is as of `slow`."""
-        return SlowStore(self, node, _Throttle(bytes=rate), _BYTES_OF_A_WRITE / rate)
+        return SlowStore(self, node, _Throttle(_BYTES_OF_A_WRITE / rate, bytes=rate))
 
     def lose(self, actors: Sequence[str]) -> LostStore:
         """What is kept under these names, for good. The proof: how many files were lost."""
@@ -294,15 +294,29 @@ class CheckpointVolume:
         """Let the node's present container have the throttles that are in force for it."""
         with self.lock:
             throttles = self._throttles.setdefault(node, [])
+            self._reckon(throttles)
             if more is not None:
                 throttles.append(more)
             if less is not None:
                 throttles.remove(less)
-            wanted = {
-                "operations": str(min((t.operations for t in throttles if t.operations), default=0)),
-                "bytes": str(min((t.bytes for t in throttles if t.bytes), default=0)),
-            }
-            self._set_limits(self._container_of(node), wanted)
+            tightest = {name: _tightest(throttles, name) for name in ("operations", "bytes")}
+            wanted = {name: str(getattr(one, name) if one else 0) for name, one in tightest.items()}
+            container = self._container_of(node)
+            self._set_limits(container, wanted)
+            use = self.disk_use(container) if throttles else None
+            if use is not None:
+                for one in filter(None, tightest.values()):
+                    one.since = container, use
+
+    def _reckon(self, throttles: Sequence[_Throttle]) -> None:
+        """What was written so far is proof of those that were the tightest. What a container had counted that has ended
+        went with it."""
+        for one in throttles:
+            if one.since is not None:
+                container, before = one.since
+                after = self.disk_use(container)
+                one.slowed += 0 if after is None else self.own_writes(before, after, one.asked)
+                one.since = None
 
     def _set_limits(self, container: str, wanted: Mapping[str, str]) -> None:
         """Of what a container writes to the disk a second; "0": none. Where it does not run, nothing is limited."""
@@ -379,8 +393,21 @@ class DiskUse:
 class _Throttle:
     """What one disturbance asks for, a second; 0: nothing."""
 
+    asked: float
+    """How many seconds longer a write should take."""
     operations: int = 0
     bytes: int = 0
+    slowed: int = 0
+    """How many writes of the node's own there were while nothing tighter was in force."""
+    since: tuple[str, DiskUse] | None = None
+    """The container that this holds up now, and what had been written there before."""
+
+
+def _tightest(throttles: Sequence[_Throttle], limit: str) -> _Throttle | None:
+    """Of several alike it is the first, beside which the others change nothing."""
+    return min(
+        (one for one in throttles if getattr(one, limit)), key=lambda one: int(getattr(one, limit)), default=None
+    )
 
 
 class _OnStore(Protocol):
@@ -446,47 +473,32 @@ class FailingStore:
 
 
 class SlowStore:
-    def __init__(self, store: CheckpointVolume, node: str, throttle: _Throttle, asked: float) -> None:
-        """`asked` is how many seconds longer a write should take."""
+    def __init__(self, store: CheckpointVolume, node: str, throttle: _Throttle) -> None:
         self._store = store
         self._node = node
         self._throttle = throttle
-        self._asked = asked
         self._healed = False
         store.throttle(node, more=throttle)
         self._began = time.monotonic()
-        self._probes: list[Background] = []
-        self._before: DiskUse | None = None
-        """Of the node's present container; None: it has none that runs."""
-        self._container = ""
-        self._probe(store.container_of(node))
+        self._probes = [store.write_once(store.container_of(node))]
 
     def node_started(self, node: str, container: str) -> None:
         if node == self._node and not self._healed:
             self._store.throttle(node)
-            self._probe(container)
-
-    def _probe(self, container: str) -> None:
-        # What the container before has counted went with it.
-        self._container = container
-        self._before = self._store.disk_use(container)
-        self._probes.append(self._store.write_once(container))
+            self._probes.append(self._store.write_once(container))
 
     def heal(self) -> Proof:
         with self._store.lock:
             self._healed = True
             healed = time.monotonic()
-            after = self._store.disk_use(self._container)
             self._store.throttle(self._node, less=self._throttle)
         for probe in self._probes:
             probe.wait()
         # What heals before a write has ended cannot have held it any longer.
-        asked = min(self._asked, healed - self._began)
+        asked = min(self._throttle.asked, healed - self._began)
         took = max(seconds_written(probe.said, healed) for probe in self._probes)
         longer = self._store.longer_than_usual(took, asked)
-        writes = 0
-        if longer and self._before is not None and after is not None:
-            writes = self._store.own_writes(self._before, after, asked)
+        writes = self._throttle.slowed if longer else 0
         return Proof(writes, f"synchronized writes of the node's own, where a probe's took {longer} ms longer")
 
 

@@ -35,6 +35,8 @@ class Machine:
         self.client.api.create_container.return_value = {"Id": KEEPER}
         self.client.api.inspect_container.return_value = {"State": {"Pid": 7}}
 
+        self.incarnation = 1
+        """Of every node."""
         self.writes = 0
         """How many operations the kernel has counted, of all containers."""
         self.waited: float | None = None
@@ -71,7 +73,14 @@ class Machine:
 
     def store(self, folder: Path, *planned: str) -> CheckpointVolume:
         store = CheckpointVolume(
-            self.client, "image", "store", {}, folder, set(planned), lambda node: f"{node}-1", folder / "logs"
+            self.client,
+            "image",
+            "store",
+            {},
+            folder,
+            set(planned),
+            lambda node: f"{node}-{self.incarnation}",
+            folder / "logs",
         )
         store.prepare()
         return store
@@ -131,6 +140,19 @@ def test_what_probes_write_is_no_write_of_the_nodes_own(machine: Machine, tmp_pa
         assert one.heal().count == 0
 
 
+def test_of_two_that_slow_a_disk_the_tighter_is_proven_while_it_lasts(machine: Machine, tmp_path: Path) -> None:
+    loose = slowed(machine, tmp_path, 3.5)
+    machine.writes += OPERATIONS
+    tight = loose._store.slow("node-0", seconds(4))
+    alike = loose._store.slow("node-0", seconds(4))
+    tight._began = alike._began = loose._began
+    machine.writes += 2 * OPERATIONS
+    assert tight.heal().count == 2
+    assert alike.heal().count == 0
+    machine.writes += 4 * OPERATIONS
+    assert loose.heal().count == 1 + 4
+
+
 @pytest.mark.parametrize(("others", "count"), [(0.0, 0), (0.1, 0), (0.5, 3)])
 def test_where_nobody_waited_but_the_probe_what_was_written_back_proves_nothing(
     machine: Machine, tmp_path: Path, others: float, count: int
@@ -145,6 +167,7 @@ def test_where_nobody_waited_but_the_probe_what_was_written_back_proves_nothing(
 def test_a_node_that_comes_back_is_probed_again(machine: Machine, tmp_path: Path) -> None:
     slow = machine.store(tmp_path, DISK_THROTTLE).slow("node-0", seconds(1))
     machine.probe = [{"began": time.monotonic() - 60}, {"seconds": 0.9}]
+    machine.incarnation = 2
     slow.node_started("node-0", "node-0-2")
     machine.writes += OPERATIONS
     assert str(slow.heal()) == "synchronized writes of the node's own, where a probe's took 890 ms longer: 1"
