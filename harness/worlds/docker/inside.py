@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -218,9 +218,14 @@ _CLONE_NEWNS = 0x00020000
 
 
 def remount(pid: str, folder: str, how: str) -> None:
-    """Let a process of another container, and all of that container, see a mounted folder read-only, or writable."""
+    """Let a process of another container, and all of that container, see a mounted folder read-only, or writable. Says
+    that it is gone where it has ended, which an engine hears a little later."""
     libc = ctypes.CDLL(None, use_errno=True)
-    namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+    try:
+        namespace = os.open(PROC / pid / "ns" / "mnt", os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+        return
     if libc.setns(namespace, _CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "cannot enter the container")
     kept = os.statvfs(folder).f_flag & (_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
@@ -238,9 +243,19 @@ def remount(pid: str, folder: str, how: str) -> None:
 
 def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
     """Set `operations=` and `bytes=` a second that the container of this process may write to a disk; 0: no limit. Says
-    what is in force. `cgroups` is where those of the machine are mounted."""
-    root, wanted = Path(cgroups), dict(limit.split("=") for limit in limits)
-    lines = [line.split(":", 2) for line in (PROC / pid / "cgroup").read_text().splitlines()]
+    what is in force, or that the process is gone. `cgroups` is where those of the machine are mounted."""
+    try:
+        say(**_throttled(PROC / pid, Path(cgroups), device, dict(limit.split("=") for limit in limits)))
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+        say(gone=True)  # Its cgroup has been removed meanwhile.
+
+
+def _throttled(process: Path, root: Path, device: str, wanted: Mapping[str, str]) -> dict[str, str]:
+    lines = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
     legacy = [path for _, controllers, path in lines if "blkio" in controllers.split(",")]
     found: dict[str, str] = {}
     if legacy:
@@ -260,7 +275,7 @@ def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
         for limit in wanted:
             value = limits_now.get(names[limit], "max")
             found[limit] = "0" if value == "max" else value
-    say(**found)
+    return found
 
 
 def disk_writes(pid: str, cgroups: str, device: str) -> None:

@@ -286,6 +286,8 @@ class CheckpointVolume:
             return False
         how = "rw" if writable else "ro"
         seen = self._kept("remount", str(pid), str(self._folder), how)
+        if "gone" in seen:
+            return False  # It has just ended.
         if seen["readonly"] is writable:
             raise OwnFailure(f"the store of a container is not {how} though its kernel said so")
         return True
@@ -325,7 +327,7 @@ class CheckpointVolume:
             return
         limits = (f"{name}={value}" for name, value in wanted.items())
         found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
-        if found != wanted:
+        if "gone" not in found and found != wanted:
             raise OwnFailure(f"the kernel has {found} as the limits of a container's disk, and not {wanted}")
 
     def free(self) -> None:

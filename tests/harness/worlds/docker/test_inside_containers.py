@@ -50,6 +50,14 @@ def test_a_disk_is_throttled_with_cgroups_of_version_2(
     ]
 
 
+def test_who_has_just_ended_is_gone_and_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine hears of an end some ms after the kernel has seen to it."""
+    inside.remount("4194305", "/checkpoints", "rw")
+    inside.throttle("4194305", "/sys/fs/cgroup", "8:0", "operations=0", "bytes=0")
+    inside.disk_writes("4194305", "/sys/fs/cgroup", "8:0")
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"gone": True}] * 3
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_writes_that_processes_wait_for_are_counted(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

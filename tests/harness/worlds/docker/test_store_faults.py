@@ -35,6 +35,8 @@ class Machine:
         self.client.api.create_container.return_value = {"Id": KEEPER}
         self.client.api.inspect_container.return_value = {"State": {"Pid": 7}}
 
+        self.dead = False
+        """Whether no process is there any more of a container that the engine says to be running."""
         self.incarnation = 1
         """Of every node."""
         self.writes = 0
@@ -45,6 +47,8 @@ class Machine:
     def run(self, client: object, container: str, operation: str, *arguments: str) -> dict[str, Any] | None:
         if container in self.gone:
             return None
+        if self.dead and operation in ("remount", "throttle", "disk_writes"):
+            return {"gone": True}
         match operation:
             case "disk_writes":
                 return (
@@ -215,6 +219,13 @@ def test_a_full_disk_is_one_that_processes_of_nodes_tell_of(machine: Machine, tm
     log(tmp_path, "node-1/app-1/0/stderr", "java.io.IOException: No space left on device\n")
     what = "lines of the nodes' own logs that tell of a full disk, where the store was full (ENOSPC) 1 times"
     assert full.heal() == Proof(1, what)
+
+
+def test_a_fault_ends_with_a_node_whose_end_the_engine_has_not_heard_of(machine: Machine, tmp_path: Path) -> None:
+    store = machine.store(tmp_path, STORE_FOLDER, DISK_THROTTLE)
+    failing, slow = store.fail("node-0"), store.slow("node-0", seconds(1))
+    machine.dead = True
+    assert failing.heal().count == slow.heal().count == 0
 
 
 def test_that_a_store_can_be_written_to_again_is_seen_and_not_assumed(machine: Machine, tmp_path: Path) -> None:
