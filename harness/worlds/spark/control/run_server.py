@@ -84,6 +84,8 @@ class RunServer:
         """The run has come to its end."""
         self._killed: dict[str, int] = {}
         """Node -> when it was last killed, on the machine's monotonic clock, ns."""
+        self._ended_processes: set[tuple[str, int]] = set()
+        """Nodes that lived on when a part of them was ended, and the processes of that, as the node numbers them."""
         self._recorder = recorder
         self._controller = Controller(schedule)
         self._kinds = kinds
@@ -223,6 +225,10 @@ class RunServer:
         """Whether a fault has ended the host meanwhile, so that nobody holds this point any more."""
         return message.when is not None and message.when <= self._killed.get(node, 0)
 
+    def has_ended(self, node: str, pid: int) -> bool:
+        """Whether a fault has ended that process, while its node lived on."""
+        return (node, pid) in self._ended_processes
+
     def refused(self, node: str, message: WriteRefused) -> None:
         """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
         explained = False
@@ -290,6 +296,8 @@ class RunServer:
         for bite in bites:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
+                if bite.node not in machines.ended:
+                    self._ended_processes |= {(bite.node, pid) for pid in bite.pids}
             self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
         for other, frozen in self._frozen.items():
             # What has ended is frozen no more, nor is its successor.

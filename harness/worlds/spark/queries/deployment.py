@@ -599,7 +599,7 @@ class QueryDeployment:
         """A thread waits at a point inside Spark, in a task or in the user's code, or at an operation on a file. Those
         of an incarnation that is not the judged one, as it stands by or was replaced, go on."""
         node = self._processes.node_of(held.pid, held.peer[0])
-        if node is None:
+        if node is None or self.server.has_ended(node, held.pid):
             return None
         if held.point is Point.FILE:
             return self._held_at_file(held, node)
@@ -645,7 +645,7 @@ class QueryDeployment:
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """Those of an incarnation that is not the judged one go unheard, as it stands by or was replaced."""
         node = self._processes.node_of(pid, address)
-        if incarnation != self._incarnation or node is None:
+        if incarnation != self._incarnation or node is None or self.server.has_ended(node, pid):
             return None
         return Sender(node, DRIVER if node == self._judged.node else TASK, incarnation)
 

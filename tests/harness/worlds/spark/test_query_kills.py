@@ -327,6 +327,20 @@ def test_the_node_is_hit_on_which_the_task_is_held(tmp_path: Path, monkeypatch: 
         ]
 
 
+def test_what_a_process_announced_that_was_ended_meanwhile_is_held_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node lives on, as that of a container does in which the executor was killed."""
+    faults = executor_crash("task").at(batch(3).state_committed), crash("node-0").at(batch(4).state_committed)
+    with cluster(tmp_path, monkeypatch, *faults) as spark:
+        monkeypatch.setattr(spark.deployment._processes, "kill_part", lambda node, part: Killed(pids=(33,)))
+        assert spark.announce("driver 1 33 after state-commit 3/0/0/default") == b"g"
+        for pid, done in ((33, []), (34, ["kill node-0"])):
+            monkeypatch.setitem(PIDS, 34, "node-1")
+            assert spark.announce(f"driver 1 {pid} after state-commit 4/0/0/default") == b"g"
+            assert spark.done == done
+
+
 def test_a_driver_dies_while_a_task_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch, crash("driver").at(batch(3).state_committed)) as spark:
         spark.announce("driver 1 33 after state-commit 3/1/0/default")
