@@ -267,12 +267,14 @@ class CheckpointVolume:
         return DiskUse(operations, counted.waited - sum(seconds for _, seconds in own))
 
     def own_writes(self, before: DiskUse, after: DiskUse, asked: float) -> int:
-        """How many writes like a probe's lie between the two, where it is clear that they waited."""
+        """About how many writes like a probe's lie between the two, where it is clear that they waited: the file system
+        does not take just as many operations for each."""
         if before.waited is not None and after.waited is not None:
             waited = after.waited - before.waited
             if waited < _CLEAR_SHARE * asked:
                 return 0
-        return max(0, after.operations - before.operations) // self._operations
+        operations = max(0, after.operations - before.operations)
+        return (operations + self._operations // 2) // self._operations
 
     def _counted(self, container: str) -> DiskUse | None:
         pid = self._pid(container)
