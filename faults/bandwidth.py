@@ -43,7 +43,8 @@ KIND = FaultKind(
     name="bandwidth",
     breaks="the link between two slices, or two nodes: little passes at a time, and senders are held back",
     heals="the link carries what it did",
-    proof="something was sent, and held back for what was before it, with input still to be processed",
+    proof="something was sent, and held back for what was before it; between nodes, more than what idle ones say "
+    "to each other, with input still to be processed",
     carriers={
         ("embedded", Reach.SLICES): TOXIPROXY,
         ("docker", Reach.SLICES): TOXIPROXY,

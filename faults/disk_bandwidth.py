@@ -15,7 +15,8 @@ def disk_bandwidth(*targets: str, rate: int) -> Fault:
     """Let the nodes of these slices or drivers, or the nodes of these names, make at most `rate` bytes/s durable.
 
     It bites on writes that are waited for (fsync, or past the page cache), not on those that the kernel buffers: the
-    checkpoints of slices are waited for, Spark's own files are not. Say when with `.at(moment)` or `.after(amount)`,
+    checkpoints of slices are waited for, Spark's own files are not. Where nothing of the node waits for it, it has not
+    bitten. Say when with `.at(moment)` or `.after(amount)`,
     and how long with `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario without a target
     or a rate.
     """
@@ -36,8 +37,8 @@ KIND = FaultKind(
     name="disk-bandwidth",
     breaks="the disk of a node: what must be durable takes long",
     heals="the disk is as fast as before",
-    proof="a write that had to be durable was measured to take longer than before, and of a query, a batch was written "
-    "or failed meanwhile, with input still to be processed",
+    proof="the node's own processes waited for at least one write to be durable, where a probe's was measured to take "
+    "longer than before, with input still to be processed",
     carriers={
         ("docker", Reach.NODES): DISK_THROTTLE,
     },

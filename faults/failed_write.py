@@ -57,8 +57,8 @@ KIND = FaultKind(
     name="failed-write",
     breaks="the disk under a node's checkpoints, or a query's folders: it takes nothing, or not one operation",
     heals="the disk takes writes again after the duration, and the host writes what was refused",
-    proof="at least one write was refused, or of a query in containers, a batch was written or failed while nothing "
-    "could be, with input still to be processed",
+    proof="at least one write was refused; of a query in containers, the node's own logs tell of it, with input still "
+    "to be processed",
     carriers={
         ("simulated", Reach.NODES): "the simulated disks",
         ("embedded", Reach.NODES): FILE_LAYER,

@@ -33,8 +33,8 @@ KIND = FaultKind(
     name="full-disk",
     breaks="the disk under the checkpoints: it has no room",
     heals="the room is given back, and what was refused is written again",
-    proof="at least one write was refused, or of a query, a batch was written or failed meanwhile; the disk was seen "
-    "to say that it is full, and to take nothing; with input still to be processed",
+    proof="at least one write was refused, of which the nodes' own logs tell where they are a query's; the disk was "
+    "seen to say that it is full, and to take nothing; with input still to be processed",
     carriers={
         ("docker", Reach.NODES): STORE_VOLUME,
     },

@@ -17,7 +17,8 @@ def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
     """Let the checkpoint writes that the nodes of these slices, or the nodes of these names, begin take so much longer.
 
     On a real disk it is about that, and bites on writes that are waited for (fsync, or past the page cache), not on
-    those that the kernel buffers: the checkpoints of slices are waited for, Spark's own files are not.
+    those that the kernel buffers: the checkpoints of slices are waited for, Spark's own files are not. Where nothing of
+    the node waits for it, it has not bitten.
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target, and for `by` without a unit.
     """
@@ -36,7 +37,8 @@ KIND = FaultKind(
     name="slow-disk",
     breaks="the disk under a node's checkpoints: what is written becomes durable later",
     heals="writes that begin after the duration take their usual time",
-    proof="at least one write was begun and delayed, or measured to take longer, with input still to be processed",
+    proof="at least one write was begun and delayed; of containers, the node's own processes waited for at least one, "
+    "where a probe's was measured to take longer, with input still to be processed",
     carriers={("simulated", Reach.NODES): "the simulated disks", ("docker", Reach.NODES): DISK_THROTTLE},
     takes=(FaultParameter("by", Duration, "how much longer a write takes"),),
     inflict=_inflict,

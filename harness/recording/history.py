@@ -137,11 +137,13 @@ class FaultMissed(msgspec.Struct, frozen=True, tag="fault-missed"):
     fault: str
 
 
-class NodeGone(msgspec.Struct, frozen=True, tag="node-gone"):
+class NodeGone(msgspec.Struct, frozen=True, tag="node-gone", omit_defaults=True):
     """The loss of a node was detected."""
 
     stamp: Stamp
     node: str
+    ended_for: str = ""
+    """Why the harness has ended it, which no fault asked for; empty where it has not."""
 
 
 class NodeUp(msgspec.Struct, frozen=True, tag="node-up"):

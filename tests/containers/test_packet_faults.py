@@ -212,8 +212,8 @@ def test_a_link_that_is_narrow_takes_its_time_and_loses_nothing(nodes: PlainCont
     assert min(slow, other) > 0.9
     assert max(slow, other) < 3 + bystander  # Each link has its own rate.
     assert max(quick, bystander, elsewhere) < min(slow, other)
-    assert proof.count > 20
-    assert proof.what == "times that packets had to wait"
+    assert proof.count > 1_000, "ms, of both links"
+    assert proof.what.startswith("ms that a link of 60,000 bytes/s takes for ")
     assert nodes.transfer("a", "b", 60_000) < min(slow, other)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ from streamproof.harness.core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE
 from streamproof.harness.core.errors import Unsupported
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.recording.history import Proof
 from streamproof.harness.worlds.docker import labels
-from streamproof.harness.worlds.docker.executing import run_inside
+from streamproof.harness.worlds.docker.executing import run_in_shell, run_inside
 from streamproof.harness.worlds.docker.reaping import remove_all
 from streamproof.harness.worlds.docker.storage import CheckpointVolume, disk_of
 
@@ -39,12 +41,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(nodes: BareNodes, folder: Path) -> MakeStore:
+def logs(tmp_path: Path) -> Path:
+    made = tmp_path / "logs"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def make(nodes: BareNodes, folder: Path, logs: Path) -> MakeStore:
     """A store that is prepared, with two nodes that have it."""
 
     def started(planned: set[str]) -> CheckpointVolume:
         name = f"streamproof-{nodes.run}-store"
-        store = CheckpointVolume(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of)
+        store = CheckpointVolume(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of, logs)
         store.prepare()
         for node in ("node-0", "node-1"):
             nodes.start(node, REST, store.mount)
@@ -73,7 +82,9 @@ def quickest(write: Write, node: str) -> float:
     return float(min(write(node)["seconds"] for _ in range(3)))
 
 
-def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: BareNodes) -> None:
+def test_a_full_store_refuses_every_node_until_it_heals(
+    make: MakeStore, write: Write, nodes: BareNodes, logs: Path
+) -> None:
     store = make({STORE_VOLUME})
     full = store.fill()
     assert write("node-0") == write("node-1") == {"refused": "ENOSPC"}
@@ -83,9 +94,10 @@ def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: 
     full.node_started("node-0", nodes.of("node-0"))
     assert write("node-0") == {"refused": "ENOSPC"}
 
+    (logs / "node-1.1.log").write_text("java.io.IOException: No space left on device\n")
     proof = full.heal()
-    assert proof.count > 1
-    assert proof.what == "times that the store was full (ENOSPC)"
+    assert proof.count == 1
+    assert re.fullmatch(r"lines of the nodes' own logs .* \(ENOSPC\) [1-9][0-9]* times", proof.what)
     assert write("node-0").keys() == write("node-1").keys() == {"seconds"}
 
 
@@ -100,8 +112,8 @@ def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: W
     assert write("node-0") == {"refused": "EROFS"}
 
     proof = failing.heal()
-    assert proof.count > 0
-    assert proof.what == "writes of a probe refused"
+    assert proof.count == 0, "a probe's proves nothing"
+    assert re.fullmatch("lines of the node's own logs .*, where [1-9][0-9]* of a probe were", proof.what)
     assert write("node-0").keys() == {"seconds"}
 
 
@@ -113,9 +125,41 @@ def test_a_slow_store_takes_its_time_for_one_node(make: MakeStore, write: Write)
     assert quickest(write, "node-1") < took
 
     proof = slow.heal()
-    assert proof.count > 100
-    assert proof.what == "ms that a synchronized write took longer"
+    assert 2 <= proof.count <= 3, "and not the probe's own"
+    assert longer(proof) > 100
     assert quickest(write, "node-0") < took / 2
+
+
+def test_a_disk_that_slows_nobody_but_the_probe_proves_nothing(make: MakeStore, nodes: BareNodes, folder: Path) -> None:
+    store = make({DISK_THROTTLE})
+    slow, narrow = store.slow("node-0", by=seconds(0.5)), store.narrow("node-1", rate=20_000)
+    for node in ("node-0", "node-1"):  # What is only buffered waits for no disk.
+        buffered = f"head -c 4000 /dev/zero >{folder}/{node}"
+        assert run_in_shell(nodes.client, nodes.of(node), buffered).status == 0
+    for probe in (*slow._probes, *narrow._probes):
+        wait_until(lambda probe=probe: probe.ended, 20, "a probe to end")  # type: ignore[misc]
+    for proof in (slow.heal(), narrow.heal()):
+        assert proof.count == 0, proof
+        assert longer(proof) > 100
+
+
+def test_what_the_successor_of_a_node_writes_is_slowed_and_counts(
+    make: MakeStore, write: Write, nodes: BareNodes
+) -> None:
+    store = make({DISK_THROTTLE})
+    slow = store.slow("node-0", by=seconds(0.3))
+    nodes.kill("node-0")
+    nodes.start("node-0", REST, store.mount)
+    slow.node_started("node-0", nodes.of("node-0"))
+    write("node-0")
+    assert slow.heal().count == 1
+
+
+def longer(proof: Proof) -> int:
+    """ms that the text of a proof says."""
+    found = re.fullmatch("synchronized writes of the node's own, where a probe's took ([0-9]+) ms longer", proof.what)
+    assert found is not None, proof
+    return int(found[1])
 
 
 def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, write: Write) -> None:
@@ -124,7 +168,9 @@ def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, wr
     (probe,) = slow._probes
     began = wait_until(lambda: probe.said, 10, "a probe to begin")[0]["began"]
     time.sleep(1)
-    count = slow.heal().count
+    proof = slow.heal()
+    assert proof.count == 0
+    count = longer(proof)
     waited = 1000 * (time.monotonic() - began)
     assert 999 - 1000 * store._usual < count < waited, "as long as it has been waiting, but for what a write takes"
     took = probe.said[-1]["seconds"]
@@ -137,7 +183,7 @@ def test_a_narrow_disk_takes_so_many_bytes_a_second(make: MakeStore, write: Writ
     narrow = store.narrow("node-0", rate=10_000)
     took = quickest(write, "node-0")
     assert took > 0.3, "4 KiB, and the journal"
-    assert narrow.heal().count > 100
+    assert 2 <= narrow.heal().count <= 3
     assert quickest(write, "node-0") < took / 2
 
 

@@ -297,7 +297,8 @@ def _said(entry: TimelineEntry) -> str:
         case FaultMissed():
             return f"{entry.fault}: its trigger never came"
         case NodeGone():
-            return f"the loss of {entry.node} is detected"
+            why = f", which the harness has ended: {entry.ended_for}" if entry.ended_for else ""
+            return f"the loss of {entry.node}{why} is detected"
         case NodeUp():
             return f"{entry.node} is up"
         case Placed():

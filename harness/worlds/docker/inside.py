@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -218,9 +218,14 @@ _CLONE_NEWNS = 0x00020000
 
 
 def remount(pid: str, folder: str, how: str) -> None:
-    """Let a process of another container, and all of that container, see a mounted folder read-only, or writable."""
+    """Let a process of another container, and all of that container, see a mounted folder read-only, or writable. Says
+    that it is gone where it has ended, which an engine hears a little later."""
     libc = ctypes.CDLL(None, use_errno=True)
-    namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+    try:
+        namespace = os.open(PROC / pid / "ns" / "mnt", os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+        return
     if libc.setns(namespace, _CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "cannot enter the container")
     kept = os.statvfs(folder).f_flag & (_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
@@ -238,9 +243,19 @@ def remount(pid: str, folder: str, how: str) -> None:
 
 def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
     """Set `operations=` and `bytes=` a second that the container of this process may write to a disk; 0: no limit. Says
-    what is in force. `cgroups` is where those of the machine are mounted."""
-    root, wanted = Path(cgroups), dict(limit.split("=") for limit in limits)
-    lines = [line.split(":", 2) for line in (PROC / pid / "cgroup").read_text().splitlines()]
+    what is in force, or that the process is gone. `cgroups` is where those of the machine are mounted."""
+    try:
+        say(**_throttled(PROC / pid, Path(cgroups), device, dict(limit.split("=") for limit in limits)))
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+        say(gone=True)  # Its cgroup has been removed meanwhile.
+
+
+def _throttled(process: Path, root: Path, device: str, wanted: Mapping[str, str]) -> dict[str, str]:
+    lines = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
     legacy = [path for _, controllers, path in lines if "blkio" in controllers.split(",")]
     found: dict[str, str] = {}
     if legacy:
@@ -260,12 +275,54 @@ def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
         for limit in wanted:
             value = limits_now.get(names[limit], "max")
             found[limit] = "0" if value == "max" else value
-    say(**found)
+    return found
+
+
+def disk_writes(pid: str, cgroups: str, device: str) -> None:
+    """How many write operations of the container of this process, to this disk, its processes had to wait for, as the
+    kernel has counted them; and with cgroups of version 2, which does not set those apart, how many seconds any of it
+    has waited for a disk. Says nothing of a container that has ended."""
+    root = Path(cgroups)
+    try:
+        lines = [line.split(":", 2) for line in (PROC / pid / "cgroup").read_text().splitlines()]
+        legacy = [path for _, controllers, path in lines if "blkio" in controllers.split(",")]
+        if legacy:
+            folder = root / "blkio" / legacy[0].lstrip("/")
+            counted = [line.split() for line in (folder / "blkio.throttle.io_serviced").read_text().splitlines()]
+            of_disk = {words[1]: int(words[2]) for words in counted if words[0] == device}
+            # What is written back for nobody in particular counts as asynchronous.
+            say(writes=max(0, of_disk.get("Write", 0) - of_disk.get("Async", 0)))
+            return
+        (unified,) = (path for number, _, path in lines if number == "0")
+        folder = root / unified.lstrip("/")
+        stats = [line.split() for line in (folder / "io.stat").read_text().splitlines()]
+        pairs = dict(pair.split("=") for first, *words in stats if first == device for pair in words)
+        say(writes=int(pairs.get("wios", 0)), waited=_stalled(folder / "io.pressure"))
+    except (FileNotFoundError, ProcessLookupError):
+        say(gone=True)
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+        say(gone=True)  # Its cgroup has been removed while it was read.
+
+
+def _stalled(pressure: Path) -> float:
+    """Seconds; 0 where the kernel does not count them."""
+    try:
+        text = pressure.read_text()
+    except FileNotFoundError:
+        return 0.0
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return 0.0
+    some = next(line for line in text.splitlines() if line.startswith("some "))
+    return int(some.rpartition("total=")[2]) / 1e6
 
 
 OPERATIONS: tuple[Callable[..., None], ...] = (
     *(count, hog, kill_part, end),
-    *(write, keep_writing, fill, free, lose, remount, throttle),
+    *(write, keep_writing, fill, free, lose, remount, throttle, disk_writes),
 )
 
 if __name__ == "__main__":

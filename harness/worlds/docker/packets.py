@@ -53,6 +53,10 @@ class PacketCarrier:
         self._trying = threading.Lock()
         self._places: dict[str, _Place] = {}
         self._numbers = itertools.count(1)
+        self._isolating: list[_PacketsInForce] = []
+        """What cuts nodes off from all others."""
+        self._isolation = threading.RLock()
+        """For a node that is new, and what it is to be cut off from."""
 
     def disturb(self, disturbance: OfPackets) -> _PacketsInForce:
         number = next(self._numbers)
@@ -61,6 +65,9 @@ class PacketCarrier:
             self._refuse_twice(disturbance)
         in_force = _PacketsInForce(self, disturbance, number, made)
         _at_once(lambda node: self._put_up(node, in_force), made.put_up)
+        if isinstance(disturbance, CutPackets) and disturbance.isolated:
+            with self._isolation:
+                self._isolating.append(in_force)
         return in_force
 
     def node_started(self, node: str, container: str) -> None:
@@ -68,6 +75,7 @@ class PacketCarrier:
 
         Raises Unsupported, at the first node, for what this machine's kernel cannot do.
         """
+        self._cut_off(node)
         place = self._place(node)
         with place.lock:
             before, place.container = place.sidecar, container
@@ -79,6 +87,23 @@ class PacketCarrier:
                 self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node], heard=False)
             if before:
                 self._sidecars.remove(before)
+
+    def _cut_off(self, node: str) -> None:
+        """A node that is new, from those that are isolated."""
+        with self._isolation:
+            for in_force in self._isolating:
+                isolated = in_force.isolated
+                if node in in_force.nodes:
+                    continue
+                there = tuple((one, node) for one in isolated)
+                back = tuple((node, one) for one in isolated)
+                in_force.from_newcomers[node] = self.disturb(CutPackets((*there, *back)))
+
+    def isolate_no_more(self, in_force: _PacketsInForce) -> None:
+        """From now on no node that is new is cut off by this."""
+        with self._isolation:
+            if in_force in self._isolating:
+                self._isolating.remove(in_force)
 
     def _try_all(self, node: str, sidecar: str) -> None:
         with self._trying:
@@ -169,7 +194,7 @@ class PacketCarrier:
         return self._places[node].container == container and self._sidecars.runs(container)
 
 
-@dataclass
+@dataclass(eq=False)
 class _PacketsInForce:
     carrier: PacketCarrier
     disturbance: OfPackets
@@ -177,9 +202,24 @@ class _PacketsInForce:
     obstacle: Obstacle
     said: list[str] = field(default_factory=list)
     """By what was taken down."""
+    from_newcomers: dict[str, _PacketsInForce] = field(default_factory=dict)
+    """What cuts those off from isolated nodes that the cluster did not have at first."""
+
+    @property
+    def isolated(self) -> tuple[str, ...]:
+        return self.disturbance.isolated if isinstance(self.disturbance, CutPackets) else ()
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Those that are disturbed."""
+        return frozenset((*self.isolated, *itertools.chain(*self.disturbance.pairs), *self.from_newcomers))
 
     def heal(self) -> Proof:
+        self.carrier.isolate_no_more(self)
         self.carrier.take_down(self)
+        for other in self.from_newcomers.values():
+            other.heal()
+            self.said += other.said
         return self.obstacle.proof(self.said)
 
 

@@ -439,6 +439,7 @@ class SparkContainers:
             self._checkpoints,
             self._planned,
             self._container_of,
+            self.logs_folder,
         )
         store.prepare()
         self._surroundings.mounts.append(store.mount)

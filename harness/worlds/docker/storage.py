@@ -9,12 +9,14 @@ full       The store is a tmpfs of a limited size, a volume of the engine's, and
 read-only  The mount of one container is made read-only: that node gets EROFS, uid 0 too.
 slow       The kernel's blkio throttle (io.max with cgroups of version 2) on the disk under the folder, for one
            container. It bites on direct writes and on fsync, which is how checkpoints are written; a write that is only
-           buffered is as fast as ever.
+           buffered is as fast as ever. A probe's write shows by how much; that anything but the probe was slowed is
+           for the kernel to say, which counts what the container's processes write and wait for.
 lost       Everything in the store is removed while the run goes on.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -35,6 +37,7 @@ from ...core.waiting import wait_until
 from ...recording.history import Proof
 from ..spark.control.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 from .executing import Background, run_inside
+from .told_in_logs import LogsFromNow
 
 SIZE = 64 << 20
 """Bytes of a store that can be filled."""
@@ -45,6 +48,8 @@ _CGROUPS = "/machine/cgroup"
 _PROBE_PAUSE = 0.1
 _FULL_SECONDS = 5.0
 _USUAL_WRITES = 3
+_NO_LIMIT = 1 << 30
+"""Operations a second that no disk comes to."""
 _CLEAR_SHARE, _CLEAR_FACTOR = 0.25, 2
 """Of what was asked for, and of what is usual: a write that took longer by less than that may have done so anyway."""
 
@@ -62,9 +67,11 @@ class CheckpointVolume:
         folder: Path,
         planned: Set[str],
         container_of: Callable[[str], str],
+        logs: Path,
     ) -> None:
         """What is made is called `name`; `planned` names the carriers of the faults to come; `container_of` gives the
-        present container of a node."""
+        present container of a node; `logs` is where nodes write theirs."""
+        self._logs = logs
         self._client = client
         self._image = image
         self._name = name
@@ -78,6 +85,10 @@ class CheckpointVolume:
         self._device = ""
         self._usual = 0.0
         """Seconds that the longest of some writes took with nothing wrong."""
+        self._operations = 1
+        """How many operations of the disk the shortest of them took."""
+        self._own: dict[str, list[Sequence[Mapping[str, Any]]]] = {}
+        """Container -> what the harness's own writes in it have said, those that go on too."""
         self._throttles: dict[str, list[_Throttle]] = {}
         """Node -> what is in force."""
         self.lock = threading.RLock()
@@ -114,7 +125,20 @@ class CheckpointVolume:
             raise OwnFailure(f"the keeper of the checkpoint store cannot be started: {problem}") from problem
         self.require_writable()
         if self._slows:
-            self._usual = max(self._written(self._keeper) or 0.0 for _ in range(_USUAL_WRITES))
+            self._measure_usual()
+
+    def _measure_usual(self) -> None:
+        # A kernel of today counts from the first limit on.
+        self._set_limits(self._keeper, {"operations": str(_NO_LIMIT), "bytes": "0"})
+        writes = []
+        for _ in range(_USUAL_WRITES):
+            before, took, after = self._counted(self._keeper), self._written(self._keeper), self._counted(self._keeper)
+            if before is None or took is None or after is None:
+                raise OwnFailure("the keeper of the checkpoint store is gone: it cannot write")
+            writes.append((took, after.operations - before.operations))
+        self._set_limits(self._keeper, {"operations": "0", "bytes": "0"})
+        self._usual = max(took for took, _ in writes)
+        self._operations = max(1, min(operations for _, operations in writes))
 
     def _start_keeper(self) -> None:
         mounts = [self.mount]
@@ -169,7 +193,10 @@ class CheckpointVolume:
                 in_force.node_started(node, container)
 
     def fill(self) -> FullStore:
-        """For all nodes. The proof: how often ENOSPC was seen. Raises Unsupported where it would fill a real disk."""
+        """For all nodes. The proof: that their own processes tell of ENOSPC, where it was seen.
+
+        Raises Unsupported where it would fill a real disk.
+        """
         if not self._fills:
             raise Unsupported(f"{self._folder} is no volume of a fixed size: to fill it would fill the disk under it")
         for in_force in self._in_force:
@@ -182,20 +209,21 @@ class CheckpointVolume:
         return FullStore(self, filler)
 
     def fail(self, node: str) -> FailingStore:
-        """For one node. The proof: how many writes of a probe in it were refused."""
+        """For one node. The proof: that its own processes tell of a write that was refused, where a probe's were."""
         return FailingStore(self, node)
 
     def slow(self, node: str, by: Duration) -> SlowStore:
-        """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took."""
+        """For one node: a checkpoint takes about so much longer. The proof: what the node's own processes wrote and
+        waited for, where a probe's write took clearly longer."""
         operations = round(_OPERATIONS_OF_A_WRITE / by.seconds)
         if operations:
-            return SlowStore(self, node, _Throttle(operations=operations), by.seconds)
+            return SlowStore(self, node, _Throttle(by.seconds, operations=operations))
         # One operation a second is the least that there is.
-        return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)), by.seconds)
+        return SlowStore(self, node, _Throttle(by.seconds, bytes=round(_BYTES_OF_A_WRITE / by.seconds)))
 
     def narrow(self, node: str, rate: int) -> SlowStore:
-        """For one node: so many bytes a second. The proof: how much longer a probe's write took."""
-        return SlowStore(self, node, _Throttle(bytes=rate), _BYTES_OF_A_WRITE / rate)
+        """For one node: so many bytes a second. The proof is as of `slow`."""
+        return SlowStore(self, node, _Throttle(_BYTES_OF_A_WRITE / rate, bytes=rate))
 
     def lose(self, actors: Sequence[str]) -> LostStore:
         """What is kept under these names, for good. The proof: how many files were lost."""
@@ -203,14 +231,55 @@ class CheckpointVolume:
 
     # -- how ----------------------------------------------------------------------------------------------------------
 
+    def told(self, node: str | None = None) -> LogsFromNow:
+        """By a node, or by all, from now on."""
+        return LogsFromNow(self._logs, node)
+
+    def tells_of_refusals(self, logs: LogsFromNow) -> int:
+        """How many lines tell that the folder of the checkpoints took nothing."""
+        return logs.lines_with(os.strerror(errno.EROFS), str(self._folder))
+
     def container_of(self, node: str) -> str:
         return self._container_of(node)
 
     def keep_writing(self, container: str) -> Background:
-        return Background(self._client, container, "keep_writing", str(self._folder), str(_PROBE_PAUSE))
+        return self._probe(container, "keep_writing", str(_PROBE_PAUSE))
 
     def write_once(self, container: str) -> Background:
-        return Background(self._client, container, "write", str(self._folder))
+        return self._probe(container, "write")
+
+    def _probe(self, container: str, operation: str, *arguments: str) -> Background:
+        probe = Background(self._client, container, operation, str(self._folder), *arguments)
+        self._own.setdefault(container, []).append(probe.said)
+        return probe
+
+    def disk_use(self, container: str) -> DiskUse | None:
+        """What the processes of a container have written to the disk, and waited for, but for what the harness has
+        written there. None: it has ended."""
+        counted = self._counted(container)
+        if counted is None:
+            return None
+        now = time.monotonic()
+        own = [writes_said(said, now) for said in list(self._own.get(container, ()))]
+        operations = counted.operations - self._operations * sum(writes for writes, _ in own)
+        if counted.waited is None:
+            return DiskUse(operations, None)
+        return DiskUse(operations, counted.waited - sum(seconds for _, seconds in own))
+
+    def own_writes(self, before: DiskUse, after: DiskUse, asked: float) -> int:
+        """About how many writes like a probe's lie between the two, where it is clear that they waited: the file system
+        does not take just as many operations for each."""
+        if before.waited is not None and after.waited is not None:
+            waited = after.waited - before.waited
+            if waited < _CLEAR_SHARE * asked:
+                return 0
+        operations = max(0, after.operations - before.operations)
+        return (operations + self._operations // 2) // self._operations
+
+    def _counted(self, container: str) -> DiskUse | None:
+        pid = self._pid(container)
+        found = self._kept("disk_writes", str(pid), _CGROUPS, self._device) if pid else {"gone": True}
+        return None if "gone" in found else DiskUse(int(found["writes"]), found.get("waited"))
 
     def let_write(self, container: str, writable: bool) -> bool:
         """Whether the container runs, and sees its store so now."""
@@ -219,6 +288,8 @@ class CheckpointVolume:
             return False
         how = "rw" if writable else "ro"
         seen = self._kept("remount", str(pid), str(self._folder), how)
+        if "gone" in seen:
+            return False  # It has just ended.
         if seen["readonly"] is writable:
             raise OwnFailure(f"the store of a container is not {how} though its kernel said so")
         return True
@@ -227,21 +298,39 @@ class CheckpointVolume:
         """Let the node's present container have the throttles that are in force for it."""
         with self.lock:
             throttles = self._throttles.setdefault(node, [])
+            self._reckon(throttles)
             if more is not None:
                 throttles.append(more)
             if less is not None:
                 throttles.remove(less)
-            pid = self._pid(self._container_of(node))
-            if not pid:
-                return
-            wanted = {
-                "operations": str(min((t.operations for t in throttles if t.operations), default=0)),
-                "bytes": str(min((t.bytes for t in throttles if t.bytes), default=0)),
-            }
-            limits = (f"{name}={value}" for name, value in wanted.items())
-            found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
-            if found != wanted:
-                raise OwnFailure(f"the kernel has {found} as the limits of {node}'s disk, and not {wanted}")
+            tightest = {name: _tightest(throttles, name) for name in ("operations", "bytes")}
+            wanted = {name: str(getattr(one, name) if one else 0) for name, one in tightest.items()}
+            container = self._container_of(node)
+            self._set_limits(container, wanted)
+            use = self.disk_use(container) if throttles else None
+            if use is not None:
+                for one in filter(None, tightest.values()):
+                    one.since = container, use
+
+    def _reckon(self, throttles: Sequence[_Throttle]) -> None:
+        """What was written so far is proof of those that were the tightest. What a container had counted that has ended
+        went with it."""
+        for one in throttles:
+            if one.since is not None:
+                container, before = one.since
+                after = self.disk_use(container)
+                one.slowed += 0 if after is None else self.own_writes(before, after, one.asked)
+                one.since = None
+
+    def _set_limits(self, container: str, wanted: Mapping[str, str]) -> None:
+        """Of what a container writes to the disk a second; "0": none. Where it does not run, nothing is limited."""
+        pid = self._pid(container)
+        if not pid:
+            return
+        limits = (f"{name}={value}" for name, value in wanted.items())
+        found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
+        if "gone" not in found and found != wanted:
+            raise OwnFailure(f"the kernel has {found} as the limits of a container's disk, and not {wanted}")
 
     def free(self) -> None:
         """Remove what fills it."""
@@ -276,7 +365,9 @@ class CheckpointVolume:
             return None
         if "refused" in answer:
             raise OwnFailure(f"the checkpoint store cannot be written to, though nothing disturbs it: {answer}")
-        return float(answer["seconds"])
+        took = float(answer["seconds"])
+        self._own.setdefault(container, []).append([{"began": time.monotonic() - took}, answer])
+        return took
 
     def _kept(self, operation: str, *arguments: str) -> dict[str, Any]:
         answer = run_inside(self._client, self._keeper, operation, *arguments)
@@ -292,12 +383,35 @@ class CheckpointVolume:
             raise OwnFailure(f"a container cannot be looked at: {problem.explanation}") from problem
 
 
+@dataclass(frozen=True)
+class DiskUse:
+    """What the processes of a container have done to a disk so far."""
+
+    operations: int
+    """Of writing, that they had to wait for."""
+    waited: float | None
+    """Seconds that any of them waited for a disk. None: `operations` are set apart from what nobody waits for."""
+
+
 @dataclass(eq=False)
 class _Throttle:
     """What one disturbance asks for, a second; 0: nothing."""
 
+    asked: float
+    """How many seconds longer a write should take."""
     operations: int = 0
     bytes: int = 0
+    slowed: int = 0
+    """How many writes of the node's own there were while nothing tighter was in force."""
+    since: tuple[str, DiskUse] | None = None
+    """The container that this holds up now, and what had been written there before."""
+
+
+def _tightest(throttles: Sequence[_Throttle], limit: str) -> _Throttle | None:
+    """Of several alike it is the first, beside which the others change nothing."""
+    return min(
+        (one for one in throttles if getattr(one, limit)), key=lambda one: int(getattr(one, limit)), default=None
+    )
 
 
 class _OnStore(Protocol):
@@ -309,6 +423,7 @@ class _OnStore(Protocol):
 class FullStore:
     def __init__(self, store: CheckpointVolume, filler: Background) -> None:
         self._store = store
+        self._logs = store.told()
         self.filler = filler
         self.healed = False
 
@@ -316,6 +431,8 @@ class FullStore:
         """It finds the store full, as all do."""
 
     def heal(self) -> Proof:
+        # What is wrong with a write that the kernel refuses so seldom says where that was.
+        told = self._logs.lines_with(os.strerror(errno.ENOSPC))
         with self._store.lock:
             self.healed = True
             if not self._store.is_full():
@@ -323,7 +440,8 @@ class FullStore:
                 self.filler.wait()
             self._store.require_writable()
         seen = max((line["full"] for line in self.filler.said), default=0)
-        return Proof(seen, "times that the store was full (ENOSPC)")
+        what = f"lines of the nodes' own logs that tell of a full disk, where the store was full (ENOSPC) {seen} times"
+        return Proof(told if seen else 0, what)
 
 
 class FailingStore:
@@ -331,6 +449,7 @@ class FailingStore:
         self._store = store
         self.node = node
         self._container = ""
+        self._logs = store.told(node)
         self._probes: list[Background] = []
         self.healed = False
         self._fail(store.container_of(node))
@@ -345,6 +464,7 @@ class FailingStore:
             self._fail(container)
 
     def heal(self) -> Proof:
+        told = self._store.tells_of_refusals(self._logs)
         with self._store.lock:
             self.healed = True
             if self._container and not self._store.fails(self.node) and self._store.let_write(self._container, True):
@@ -352,16 +472,15 @@ class FailingStore:
         for probe in self._probes:
             probe.end()
         refused = sum("refused" in line for probe in self._probes for line in probe.said)
-        return Proof(refused, "writes of a probe refused")
+        what = f"lines of the node's own logs that tell of a refused write, where {refused} of a probe were"
+        return Proof(told if refused else 0, what)
 
 
 class SlowStore:
-    def __init__(self, store: CheckpointVolume, node: str, throttle: _Throttle, asked: float) -> None:
-        """`asked` is how many seconds longer a write should take."""
+    def __init__(self, store: CheckpointVolume, node: str, throttle: _Throttle) -> None:
         self._store = store
         self._node = node
         self._throttle = throttle
-        self._asked = asked
         self._healed = False
         store.throttle(node, more=throttle)
         self._began = time.monotonic()
@@ -380,9 +499,11 @@ class SlowStore:
         for probe in self._probes:
             probe.wait()
         # What heals before a write has ended cannot have held it any longer.
-        asked = min(self._asked, healed - self._began)
+        asked = min(self._throttle.asked, healed - self._began)
         took = max(seconds_written(probe.said, healed) for probe in self._probes)
-        return Proof(self._store.longer_than_usual(took, asked), "ms that a synchronized write took longer")
+        longer = self._store.longer_than_usual(took, asked)
+        writes = self._throttle.slowed if longer else 0
+        return Proof(writes, f"synchronized writes of the node's own, where a probe's took {longer} ms longer")
 
 
 def seconds_written(said: Sequence[Mapping[str, Any]], until: float) -> float:
@@ -393,6 +514,16 @@ def seconds_written(said: Sequence[Mapping[str, Any]], until: float) -> float:
     began = next((line["began"] for line in said if "began" in line), None)
     took = next((line["seconds"] for line in said if "seconds" in line), None)
     return 0.0 if began is None or took is None else max(0.0, min(took, until - began))
+
+
+def writes_said(said: Sequence[Mapping[str, Any]], now: float) -> tuple[int, float]:
+    """How many writes a probe has begun that were not refused, and how many seconds they have taken till now."""
+    lines = list(said)
+    begun = [line["began"] for line in lines if "began" in line]
+    took = [line["seconds"] for line in lines if "seconds" in line]
+    refused = sum("refused" in line for line in lines)
+    goes_on = len(begun) > len(took) + refused
+    return len(begun) - refused, sum(took) + (max(0.0, now - begun[-1]) if goes_on else 0.0)
 
 
 @dataclass(frozen=True)

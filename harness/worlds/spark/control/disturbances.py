@@ -18,6 +18,8 @@ class CutPackets:
     """Nothing passes."""
 
     pairs: NodePairs
+    isolated: tuple[str, ...] = ()
+    """Nodes that are cut off, both ways, from those that the cluster comes to have meanwhile too."""
 
 
 @dataclass(frozen=True)

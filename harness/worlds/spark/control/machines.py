@@ -178,10 +178,10 @@ class ClusterMachines(Machines):
         return self._on_each(targets, lambda node: ExhaustMemory(node, partial(heal, hit[node])))
 
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
-        return self._on_each(targets, lambda node: SlowDisk(node, by), self._on_disk)
+        return self._on_each(targets, lambda node: SlowDisk(node, by))
 
     def narrow_disk(self, targets: Sequence[str], rate: int) -> list[Bite]:
-        return self._on_each(targets, lambda node: NarrowDisk(node, rate), self._on_disk)
+        return self._on_each(targets, lambda node: NarrowDisk(node, rate))
 
     def _on_each(
         self,
@@ -238,17 +238,13 @@ class ClusterMachines(Machines):
         """With what shows that the subject met a store that takes nothing."""
         return heal
 
-    def _on_disk(self, heal: Heal) -> Heal:
-        """With what shows that the subject met a disk that takes its time."""
-        return heal
-
     # What passes between nodes
 
     def isolate(self, targets: Sequence[str]) -> list[Bite]:
         inside, _ = self._nodes(targets)
         outside = [node for node in self._cluster.nodes() if node not in inside]
         there = tuple(product(inside, outside))
-        return self._between(", ".join(targets), CutPackets((*there, *_back(there))))
+        return self._between(", ".join(targets), CutPackets((*there, *_back(there)), tuple(inside)))
 
     def cut(self, links: Sequence[Link]) -> list[Bite]:
         return self._between(_named(links), CutPackets(self._pairs(*links)))

@@ -84,6 +84,8 @@ class RunServer:
         """The run has come to its end."""
         self._killed: dict[str, int] = {}
         """Node -> when it was last killed, on the machine's monotonic clock, ns."""
+        self._ended_processes: set[tuple[str, int]] = set()
+        """Nodes that lived on when a part of them was ended, and the processes of that, as the node numbers them."""
         self._recorder = recorder
         self._controller = Controller(schedule)
         self._kinds = kinds
@@ -206,17 +208,26 @@ class RunServer:
         self._recorder.log(Placed(self.clock.stamp(message.when), name, message.incarnation, node))
         self._begun(node, message)
 
-    def node_seen(self, node: str, up: bool, when: int) -> None:
-        """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock."""
+    def node_seen(self, node: str, up: bool, when: int, ended_for: str = "") -> None:
+        """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock.
+        `ended_for` says why the harness has ended it, where it has."""
         self.signs += 1
         stamp = self.clock.stamp(when)
-        self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
+        self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node, ended_for))
 
     def arrived(self, address: Address, taken: int, exact: bool) -> None:
         """A point is held. Returns when its host may go on, if it still lives: nobody takes it for lost meanwhile."""
         self.signs += 1
         for strike in () if self.finished else self._controller.arrived(address, taken):
             self._strike(strike, exact)
+
+    def is_over(self, node: str, message: Arrived) -> bool:
+        """Whether a fault has ended the host meanwhile, so that nobody holds this point any more."""
+        return message.when is not None and message.when <= self._killed.get(node, 0)
+
+    def has_ended(self, node: str, pid: int) -> bool:
+        """Whether a fault has ended that process, while its node lived on."""
+        return (node, pid) in self._ended_processes
 
     def refused(self, node: str, message: WriteRefused) -> None:
         """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
@@ -285,6 +296,8 @@ class RunServer:
         for bite in bites:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
+                if bite.node not in machines.ended:
+                    self._ended_processes |= {(bite.node, pid) for pid in bite.pids}
             self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
         for other, frozen in self._frozen.items():
             # What has ended is frozen no more, nor is its successor.
@@ -363,8 +376,7 @@ class RunServer:
                     self.note(record, when)
                 case Begun():
                     self.placed(greeting.node, message)
-                case Arrived(when=int(when)) if when <= self._killed.get(greeting.node, 0):
-                    # Another fault has taken its host meanwhile: nobody holds this point any more.
+                case Arrived() if self.is_over(greeting.node, message):
                     continue
                 case Arrived(address=address, taken=taken, exact=exact):
                     self.arrived(address, taken, exact)

@@ -100,6 +100,8 @@ class _Zombie:
     """When it was let go on, on the machine's monotonic clock, ns."""
     refused: bool = False
     """Whether the recorder has refused what it said."""
+    ended: bool = False
+    """Whether the harness has ended it, as it had its time."""
     gone: int | None = None
     """When it was seen to have ended."""
 
@@ -108,6 +110,12 @@ class _Zombie:
         """To show what it does beside its successor."""
         late = self.woken is not None and time.monotonic_ns() - self.woken > ZOMBIE_SECONDS * 1e9
         return self.refused or late
+
+    @property
+    def ended_for(self) -> str:
+        if self.refused:
+            return "it spoke for its successor, and the recorder refused that"
+        return f"it had not ended {ZOMBIE_SECONDS:g} s after it was let go on"
 
 
 class QueryDeployment:
@@ -156,8 +164,6 @@ class QueryDeployment:
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
         self._offered = 0
-        self.tried = 0
-        """How many batches have come to their sink in the judged driver, or have failed there."""
         self._message: HeldMessage | None = None
         """What is held in the relay while a fault strikes."""
         self._fate = Fate.GOES_ON
@@ -461,8 +467,11 @@ class QueryDeployment:
                     )
             elif zombie.driver.over:
                 zombie.gone = time.monotonic_ns()
-            elif zombie.driver.runs and at_its_end and zombie.had_its_time:
+            elif zombie.driver.runs and at_its_end and zombie.had_its_time and not zombie.ended:
+                zombie.ended = True
                 self._processes.kill_node(zombie.driver.node)
+                seen = partial(self.server.node_seen, zombie.driver.node, False, time.monotonic_ns(), zombie.ended_for)
+                self.server.call(_called(seen))
         if self._zombies and not self._all_gone.is_set():
             self.server.call(self._look_who_is_left())
 
@@ -505,6 +514,8 @@ class QueryDeployment:
         if isinstance(message, SparkRuns):
             self._see_spark(message)
             return True
+        if isinstance(message, Arrived) and self.server.is_over(greeting.node, message):
+            return True
         if driver is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
             driver.ready = True
             await driver.go.wait()
@@ -546,7 +557,6 @@ class QueryDeployment:
                     await self._all_gone.wait()
                 writer.write(frame(Go()))
             case Failed():
-                self.tried += judged
                 self._hear_failure(judged, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
@@ -578,7 +588,6 @@ class QueryDeployment:
 
     def _see_batch(self, sink: str) -> None:
         if sink == SINK:
-            self.tried += 1
             self._failures.see_batch()
 
     def _see_begin(self, node: str, message: Begun) -> None:
@@ -590,7 +599,7 @@ class QueryDeployment:
         """A thread waits at a point inside Spark, in a task or in the user's code, or at an operation on a file. Those
         of an incarnation that is not the judged one, as it stands by or was replaced, go on."""
         node = self._processes.node_of(held.pid, held.peer[0])
-        if node is None:
+        if node is None or self.server.has_ended(node, held.pid):
             return None
         if held.point is Point.FILE:
             return self._held_at_file(held, node)
@@ -636,7 +645,7 @@ class QueryDeployment:
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """Those of an incarnation that is not the judged one go unheard, as it stands by or was replaced."""
         node = self._processes.node_of(pid, address)
-        if incarnation != self._incarnation or node is None:
+        if incarnation != self._incarnation or node is None or self.server.has_ended(node, pid):
             return None
         return Sender(node, DRIVER if node == self._judged.node else TASK, incarnation)
 

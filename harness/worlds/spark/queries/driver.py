@@ -89,7 +89,7 @@ class _Execution:
 
     def begin(self, spark: SparkSession) -> None:
         if self._run.waits:
-            self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, exact=True))
+            self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, True, time.monotonic_ns()))
         self._prepare()
         committed = _last_committed(spark, self._run.folders.checkpoint)
         before = None if committed is None else (self._plan.incarnation - 1, committed)
@@ -152,7 +152,7 @@ class _Execution:
         address = self._address(point, key, side)
         armed = self._run.armed
         if armed is None or any(moment.matches(address, self._taken) for moment in armed):
-            self._link.ask(Arrived(address, self._taken, exact=True))
+            self._link.ask(Arrived(address, self._taken, True, time.monotonic_ns()))
 
     def _address(self, point: Point, key: str, side: Side) -> Address:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)

@@ -15,10 +15,6 @@ from .refusing import Refusals
 class StruckQuery(Protocol):
     """The query that it is done to."""
 
-    @property
-    def tried(self) -> int:
-        """How many batches have come to their sink, or have failed there."""
-
     def has_ended(self) -> bool:
         """Whether nothing is left to be disturbed."""
 
@@ -41,8 +37,6 @@ class StruckQuery(Protocol):
 
 
 class QueryMachines(ClusterMachines):
-    """What is done to the disks counts where a batch meets it: there is a write before and after each."""
-
     def __init__(self, nodes: Nodes, node_of: Mapping[str, str], struck: StruckQuery, striking: Striking) -> None:
         """At a point that is held, something is under way by that alone."""
 
@@ -96,18 +90,6 @@ class QueryMachines(ClusterMachines):
             woken = self._struck.freeze(self._striking.heal)
             self.lasting[place] = (target, _woken(heal, woken))
         return bites
-
-    def _on_store(self, heal: Heal) -> Heal:
-        before = self._struck.tried
-
-        def healed() -> Proof:
-            met = self._struck.tried - before
-            seen = heal()
-            return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
-
-        return healed
-
-    _on_disk = _on_store
 
 
 def _woken(heal: Callable[[], object], woken: Callable[[Proof], Proof]) -> Heal:

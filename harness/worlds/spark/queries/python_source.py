@@ -5,6 +5,7 @@ Spark runs the reader in a child process of the driver's JVM, and its `read` in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._controller is None:
             greeting = Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
             self._controller = BlockingConnection(plan.harness, greeting)
-        self._controller.send(Arrived(address, 0, exact=True))
+        self._controller.send(Arrived(address, 0, True, time.monotonic_ns()))
         if self._controller.receive() is None:
             raise OwnFailure("the controller went away while a point was held")
 

@@ -48,3 +48,31 @@ def test_a_disk_is_throttled_with_cgroups_of_version_2(
         {"operations": "10", "bytes": "0"},
         {"operations": "0", "bytes": "4096"},
     ]
+
+
+def test_who_has_just_ended_is_gone_and_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine hears of an end some ms after the kernel has seen to it."""
+    inside.remount("4194305", "/checkpoints", "rw")
+    inside.throttle("4194305", "/sys/fs/cgroup", "8:0", "operations=0", "bytes=0")
+    inside.disk_writes("4194305", "/sys/fs/cgroup", "8:0")
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"gone": True}] * 3
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_writes_that_processes_wait_for_are_counted(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
+    folder = cgroups / ("blkio" if version == 1 else "") / "docker" / "1"
+    for made in (proc / "7", folder):
+        made.mkdir(parents=True)
+    (proc / "7" / "cgroup").write_text("4:blkio:/docker/1\n" if version == 1 else "0::/docker/1\n")
+    monkeypatch.setattr(inside, "PROC", proc)
+    (folder / "blkio.throttle.io_serviced").write_text("8:0 Write 71\n8:0 Async 40\n8:16 Write 9\nTotal 80\n")
+    (folder / "io.stat").write_text("8:16 rbytes=1 wios=9\n8:0 rbytes=1 wbytes=4096 wios=71\n")
+    inside.disk_writes("7", str(cgroups), "8:0")
+    (folder / "io.pressure").write_text("some avg10=0.00 total=1500000\nfull avg10=0.00 total=9\n")
+    inside.disk_writes("7", str(cgroups), "8:0")
+    inside.disk_writes("8", str(cgroups), "8:0")
+    wanted = [{"writes": 31}] * 2 if version == 1 else [{"writes": 71, "waited": w} for w in (0.0, 1.5)]
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [*wanted, {"gone": True}]

@@ -113,13 +113,33 @@ def test_classes_have_numbers_that_the_kernel_knows() -> None:
         assert all(0 < int(name) < 1 << 16 for name in named)
 
 
-def test_packets_that_had_to_wait_prove_a_narrow_link() -> None:
-    listed = (
+def listed(sent: int, backlog: str) -> str:
+    return (
         "class htb 1:41 root prio 0 rate 160Kbit ceil 160Kbit burst 1600b cburst 1600b \n"
-        " Sent 62912 bytes 44 pkt (dropped 0, overlimits 7 requeues 0) \n backlog 198b 3p requeues 0\n"
+        f" Sent {sent} bytes 44 pkt (dropped 0, overlimits 7 requeues 0) \n backlog {backlog} 3p requeues 0\n"
     )
-    made = shaping.obstacle(NarrowPackets(PAIRS, 1), 3, address)
-    assert str(made.proof([listed * 2, "", listed])) == "times that packets had to wait: 21"
+
+
+def test_what_came_to_a_narrow_link_and_what_waits_there_proves_it() -> None:
+    made = shaping.obstacle(NarrowPackets(PAIRS, 20_000), 3, address)
+    proof = made.proof([listed(62_048, "0b") + listed(0, "22Kb"), "", listed(42_000, "48b")])
+    assert proof.what == (
+        "ms that a link of 20,000 bytes/s takes for 122,016 of the 126,624 bytes that came to it, as idle nodes may "
+        "send the others"
+    )
+    assert proof.count == 6_100
+
+
+def test_the_heartbeats_of_a_quiet_link_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(shaping.time, "monotonic", lambda: now)
+    one, long = (shaping.obstacle(NarrowPackets(PAIRS, 1_000), number, address) for number in (3, 4))
+    assert one.proof([listed(1_200, "300b")]).count == 0
+    now = 160.0
+    assert long.proof([listed(60 * 1_500, "0b")]).count == 0
+    assert long.proof([listed(60 * 1_500 + 60_000, "0b")]).count > 0
+    wide = shaping.obstacle(NarrowPackets(PAIRS, 1_000_000_000), 5, address)
+    assert wide.proof([listed(60_000, "0b")]).count == 0, "nobody waits for less than a millisecond"
 
 
 class Recording(Sidecars):
@@ -171,6 +191,23 @@ def test_what_is_in_force_goes_along_with_a_node_and_keeps_its_count() -> None:
     assert sidecars.ran_in("beside a-1") == ["probe"]
     carrier.node_started("c", "c-3")
     assert sidecars.ran_in("beside c-3") == []
+
+
+def test_an_isolated_node_is_cut_off_from_nodes_that_are_new_too() -> None:
+    sidecars, carrier = started("a", "b")
+    cut = carrier.disturb(CutPackets((("a", "b"), ("b", "a")), isolated=("a",)))
+    carrier.node_started("c", "c-1")
+    carrier.node_started("c", "c-2")
+    carrier.node_started("b", "b-2")
+    assert sidecars.ran_in("beside a-1") == ["up", "up"]
+    assert sidecars.ran_in("beside c-2") == ["up"]
+    assert cut.heal().count == (2 + 1 + 1 + 2) * 123, "at a twice, at both of b and of c"
+    for node in ("a-1", "c-2"):
+        assert "down" in sidecars.ran_in(f"beside {node}")
+    before = len(sidecars.ran_in("beside a-1"))
+    carrier.node_started("c", "c-3")
+    assert sidecars.ran_in("beside c-3") == []
+    assert len(sidecars.ran_in("beside a-1")) == before
 
 
 def test_a_node_that_was_never_started_is_disturbed_from_its_start() -> None:

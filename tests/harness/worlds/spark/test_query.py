@@ -13,12 +13,9 @@ import pytest
 from pyspark.sql import Row
 
 from streamproof.faults.crash import crash
-from streamproof.faults.disk_bandwidth import disk_bandwidth
 from streamproof.faults.failed_write import failed_write
-from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.lost_request import lost_request
-from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.contracts.claims import Claim
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.query import CLOSING_MS, Query, RunFolders, Store
@@ -36,7 +33,7 @@ from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.recording.history import IncarnationFailed, Proof
+from streamproof.harness.recording.history import IncarnationFailed
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.running.run import check_scenario
@@ -324,45 +321,6 @@ def test_a_query_that_fails_in_an_incarnation_that_a_fault_has_touched_is_not_bl
     with told_that_it_failed(tmp_path, crash("node-0").after(ms(1))) as deployment:
         assert deployment.server.failure is None
         assert deployment.waiting_for().endswith("under faults the query failed 1 times, last: query 'q' failed: boo")
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [full_disk("driver"), failed_write("driver"), disk_bandwidth("driver", rate=1_000), slow_disk("driver")],
-    ids=lambda fault: fault.kind,
-)
-@pytest.mark.parametrize("said", ["nothing", "delivered", "failed"])
-def test_a_disk_harms_a_query_only_where_a_batch_meets_it(
-    fault: Fault, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class InForce:
-        def heal(self) -> Proof:
-            return Proof(1, "disks full")
-
-    processes = SparkProcesses("not-started", tmp_path)
-    monkeypatch.setattr(processes, "nodes", lambda: {"driver": None})
-    monkeypatch.setattr(processes, "disturb", lambda disturbance: InForce())
-    recorder = MemoryRecorder()
-    run = Run("test", scenario(fault.after(ms(1))), 1, recorder, Registry().faults, tmp_path)
-    deployment = QueryDeployment(run, processes)
-    with deployment.server as server:
-        driver = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=0))
-        delivered = Delivered("sink", "q", 0, 0, [Event("q", 0, "a", 1, 0)])
-        driver.send(delivered)
-        wait_until(lambda: recorder.records, 5, "what is before the fault to be heard")
-        server.start_timers()
-        wait_until(lambda: recorder.timeline, 5, "the fault to strike")
-        if said == "delivered":
-            driver.send(delivered)
-            wait_until(lambda: len(recorder.records) == 2, 5, "what is under the fault to be heard")
-        elif said == "failed":
-            driver.send(Failed("InvalidOperator", "no space"))
-            assert driver.receive() is not None
-        server.missed()
-    (struck,) = recorder.history().struck()
-    assert struck.bite.bit == (said != "nothing"), struck.bite.why_not
-    count = 0 if said == "nothing" else 1
-    assert str(struck.bite.proof) == f"batches written or failed meanwhile, with disks full: 1: {count}"
 
 
 @dataclass

@@ -327,6 +327,20 @@ def test_the_node_is_hit_on_which_the_task_is_held(tmp_path: Path, monkeypatch: 
         ]
 
 
+def test_what_a_process_announced_that_was_ended_meanwhile_is_held_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node lives on, as that of a container does in which the executor was killed."""
+    faults = executor_crash("task").at(batch(3).state_committed), crash("node-0").at(batch(4).state_committed)
+    with cluster(tmp_path, monkeypatch, *faults) as spark:
+        monkeypatch.setattr(spark.deployment._processes, "kill_part", lambda node, part: Killed(pids=(33,)))
+        assert spark.announce("driver 1 33 after state-commit 3/0/0/default") == b"g"
+        for pid, done in ((33, []), (34, ["kill node-0"])):
+            monkeypatch.setitem(PIDS, 34, "node-1")
+            assert spark.announce(f"driver 1 {pid} after state-commit 4/0/0/default") == b"g"
+            assert spark.done == done
+
+
 def test_a_driver_dies_while_a_task_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch, crash("driver").at(batch(3).state_committed)) as spark:
         spark.announce("driver 1 33 after state-commit 3/1/0/default")
@@ -446,6 +460,23 @@ def test_one_that_cannot_stand_by_is_replaced_by_none(tmp_path: Path, monkeypatc
         assert deployment.server.failure is None
 
 
+def test_what_a_driver_announced_that_a_fault_has_ended_meanwhile_is_held_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = crash("driver").at(batch(1).written), crash("node-1").at(batch(2).written)
+    with cluster(tmp_path, monkeypatch, *faults) as spark:
+        driver, before = spark.speak("driver", 1), time.monotonic_ns()
+        points = [Address("driver", 1, Point.SINK_WRITE, number, Side.AFTER) for number in ("1", "2")]
+        driver.send(Arrived(points[0], 0, True, before))
+        driver.send(Arrived(points[1], 0, True, before))
+        driver.send(Delivered("sink", "q", 1, 0, [Event("q", 0, "a", 1, 0)]))
+        wait_until(lambda: spark.recorder.records, 5, "what came after to be heard: it was sent, and is an output")
+        assert (spark.done, spark.passed) == (["kill driver"], points[:1])
+        driver.send(Arrived(points[1], 0, True, time.monotonic_ns()))
+        wait_until(lambda: len(spark.done) == 2, 5, "a successor of this name to be heard")
+    assert [bite.target for bite in spark.bites()] == ["driver", "node-1"]
+
+
 def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first goes on when the second is at its end, and the second reads what is kept when the first is gone."""
     with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
@@ -483,6 +514,24 @@ def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: 
     assert (bite.bit, bite.lasting) == (True, True), bite.why_not
     assert str(bite.proof) == "processes stopped, and let go on when driver#2 was at its end: 1"
     assert [(one.peer, one.peer_incarnation, one.message) for one in spark.refused()] == [("driver", 1, "delivered")]
+    (gone,) = (one for one in spark.recorder.timeline if isinstance(one, NodeGone))
+    assert (gone.node, gone.ended_for) == ("driver", "it spoke for its successor, and the recorder refused that")
+
+
+def test_it_is_on_the_timeline_that_the_harness_has_ended_who_did_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
+        deployment = spark.deployment
+        spark.announce("driver 1 11 before add-batch 1")
+        deployment._incarnation = deployment._finishing = 2
+        deployment._tend_zombies()
+        deployment._zombies[0].woken = time.monotonic_ns() - round(31e9)
+        for _ in range(2):
+            deployment._tend_zombies()
+        assert spark.done == ["stop driver", "resume", "kill driver"]
+    (gone,) = (one for one in spark.recorder.timeline if isinstance(one, NodeGone))
+    assert (gone.node, gone.ended_for) == ("driver", "it had not ended 30 s after it was let go on")
 
 
 def test_a_driver_that_nobody_followed_was_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -373,7 +373,7 @@ def test_a_node_that_two_freeze_goes_on_when_the_last_lets_it() -> None:
 
 def test_who_froze_a_node_does_not_hold_its_successor() -> None:
     nodes = StubNodes()
-    with serving(nodes, *(pause("node-0").after(ms(1)), pause("node-0").after(ms(20)))) as (server, recorder):
+    with serving(nodes, *(pause("node-0").after(ms(1)), pause("node-0").after(ms(500)))) as (server, recorder):
         struck(recorder)
         nodes.lives += 1
         wait_until(lambda: len(bites(recorder)) == 2, 5, "both to strike")
