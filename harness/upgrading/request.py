@@ -18,6 +18,7 @@ from ..crash_points.inside_spark.versions import supported
 from ..install.spark_choice import chosen_version
 from ..running.run import check_scenario
 from ..worlds.embedded.cluster import EmbeddedCluster
+from .namesakes import require_modules_of_their_own
 from .outcomes import Basis
 
 MINUTES: Final = 10.0
@@ -109,6 +110,7 @@ def check_request(request: UpgradeRequest, last_changed: int) -> None:
             f"an input of {request.workload.events:,} events is no whole batch of {queries[0].batch_events:,}, so "
             "nothing would be committed before the change: give it more events, or the query a smaller batch_events"
         )
+    require_modules_of_their_own(queries)
     for scenario in scenarios:
         check_scenario(scenario, EmbeddedCluster(), request.registry)
     for query in queries:
