@@ -9,6 +9,7 @@ from ..certifying.attempts import Attempt
 from ..certifying.blind_spots import beside_data_sources, code_in_c, passed_too_often, some_of
 from ..certifying.seen_outside import uncut_of
 from ..contracts.query import Query
+from ..core.addresses import Point
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
 
 _CLOCK: Final = (
@@ -18,6 +19,11 @@ _CLOCK: Final = (
 _ACCEPTED: Final = (
     "What the {which} version leaves in {names}: its accepts name that, so that it is neither put back as it was at a "
     "crash nor compared."
+)
+_OLDER: Final = (
+    "State that is older: each is of a few batches here, and what Spark does in the background to one that has run for "
+    "longer (snapshots of its state, the removal of versions of it and of log entries that are needed no more) is "
+    "switched off, so that all of it is there from the first batch on."
 )
 
 
@@ -32,6 +38,8 @@ def unseen_of(versions: Mapping[str, Query], attempts: Mapping[str, Sequence[Att
             said.append(_CLOCK.format(functions=some_of(functions, "more function")))
         said += code_in_c(query)
         said += [] if watched else beside_data_sources(query)
+    if any(one.address.point is Point.STATE_COMMIT for some in attempts.values() for one in some[0].passed):
+        said.append(_OLDER)
     # Only of the old one are crash points tried.
     said += passed_too_often(attempts["old"][:1])
     return list(dict.fromkeys(said))

@@ -44,6 +44,7 @@ from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, Upgra
 from streamproof.harness.upgrading.record import UpgradeRecord
 from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, not_taken, prepared
 from streamproof.harness.upgrading.switch_judging import OTHER_BATCHES
+from streamproof.harness.upgrading.unseen import unseen_of
 from streamproof.harness.worlds.spark.queries.driver_plan import RunKind
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
@@ -435,6 +436,21 @@ def test_what_is_accepted_is_said_not_to_be_looked_at(monkeypatch: pytest.Monkey
     record = tried_alone(monkeypatch, tmp_path, RecoveryWorkerAlone([OUTSIDE]), query)
 
     assert [said for said in record.not_looked_at if "the new version leaves in file /data/x.db" in said]
+
+
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_that_all_state_is_young_is_said_of_what_has_any(which: str) -> None:
+    query = query_word_count()
+    kept = Passed(Address(DRIVER, 1, Point.STATE_COMMIT, "1", Side.AFTER), 0, 0, None)
+    without, with_state = Attempt(DRIVER, 1), Attempt(DRIVER, 1, passed=[kept])
+    alone = {name: [without] for name in ("old", "new")}
+
+    def says(attempts: Mapping[str, Sequence[Attempt]]) -> bool:
+        said = unseen_of({"old": query, "new": query}, attempts, watched=True)
+        return any("snapshots of its state" in one for one in said)
+
+    assert says({**alone, which: [with_state]})
+    assert not says(alone)
 
 
 def no_session(*_: Any, **__: Any) -> Any:
