@@ -91,8 +91,8 @@ def _is_installed_in(place: Path) -> bool:
 def _namesake(importing: str, name: str, one: Path, other: Path) -> InvalidScenario:
     return InvalidScenario(
         f"{importing} imports {name!r}, which is one module in {one} and another in {other}: both versions are "
-        "imported in one process, where one of them would run with the other's; make the folder of each a package, with an "
-        f"__init__.py, and import it from there: from .{name} import ..."
+        "imported in one process, where one of them would run with the other's; make the folder of each a package, "
+        f"with an __init__.py, and import it from there: from .{name} import ..."
     )
 
 
