@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..contracts.query import Query
 from ..core.errors import InvalidScenario
@@ -61,8 +62,9 @@ def _modules_of(queries: Sequence[Query]) -> list[ModuleType]:
     names = {one.__name__ if isinstance(one, ModuleType) else one.__module__ for one, _ in parts}
     handed = {id(one) for query in queries for one in (query.transform, query.write, query.read) if one is not None}
 
-    def holds(value: object) -> bool:
-        return id(value.transform if isinstance(value, Query) else value) in handed
+    def holds(value: Any) -> bool:
+        # What is asked of its type alone wakes up nothing that is made when it is first used.
+        return id(value.transform if issubclass(type(value), Query) else value) in handed
 
     return [
         module
