@@ -11,6 +11,7 @@ from ..certifying.seen_outside import uncut_of
 from ..contracts.query import Query
 from ..core.addresses import Point
 from ..crash_points.inside_python.own_clock import functions_that_ask_the_time
+from ..recording.records import BatchDone
 
 _CLOCK: Final = (
     "What goes by the time of the day: {functions} may ask for it, and whoever goes on does so within minutes of the "
@@ -25,6 +26,10 @@ _OLDER: Final = (
     "longer (snapshots of its state, the removal of versions of it and of log entries that are needed no more) is "
     "switched off, so that all of it is there from the first batch on."
 )
+_OTHER_INPUT: Final = (
+    "State that no later row touches: the {which} version takes none of the input that it is fed here, whose keys come "
+    "again at its end, but reads a stream of its own."
+)
 
 
 def unseen_of(versions: Mapping[str, Query], attempts: Mapping[str, Sequence[Attempt]], *, watched: bool) -> list[str]:
@@ -36,6 +41,7 @@ def unseen_of(versions: Mapping[str, Query], attempts: Mapping[str, Sequence[Att
             said.append(_ACCEPTED.format(which=which, names=some_of(names, "more")))
         if functions := functions_that_ask_the_time(query):
             said.append(_CLOCK.format(functions=some_of(functions, "more function")))
+        said += [_OTHER_INPUT.format(which=which)] if watched and _reads_another(attempts[which][0]) else []
         said += code_in_c(query)
         said += [] if watched else beside_data_sources(query)
     if any(one.address.point is Point.STATE_COMMIT for some in attempts.values() for one in some[0].passed):
@@ -43,3 +49,9 @@ def unseen_of(versions: Mapping[str, Query], attempts: Mapping[str, Sequence[Att
     # Only of the old one are crash points tried.
     said += passed_too_often(attempts["old"][:1])
     return list(dict.fromkeys(said))
+
+
+def _reads_another(attempt: Attempt) -> bool:
+    """Whether it has taken rows, and none of the harness's source."""
+    took = any(isinstance(one.record, BatchDone) and one.record.rows for one in attempt.records)
+    return took and not any(one.address.point is Point.SOURCE_PARTITIONS for one in attempt.passed)

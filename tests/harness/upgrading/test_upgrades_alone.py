@@ -453,6 +453,20 @@ def test_that_all_state_is_young_is_said_of_what_has_any(which: str) -> None:
     assert not says(alone)
 
 
+@pytest.mark.parametrize(("taken", "rows", "said"), [([], 3, True), ([0], 3, False), ([], 0, False)])
+def test_that_a_version_takes_none_of_the_input_that_comes_again_is_said(
+    taken: Sequence[int], rows: int, said: bool
+) -> None:
+    query = query_word_count()
+    passed = [Passed(Address(DRIVER, 1, Point.SOURCE_PARTITIONS, str(one), Side.BEFORE), 0, 0, None) for one in taken]
+    own = Attempt(DRIVER, 1, passed, [Stamped(0, BatchDone(DRIVER, 1, 0, rows, 0, 0, 10))])
+    attempts = {"old": [Attempt(DRIVER, 1)], "new": [own]}
+
+    found = unseen_of({"old": query, "new": query}, attempts, watched=True)
+
+    assert any("the new version takes none of the input" in one for one in found) is said
+
+
 def no_session(*_: Any, **__: Any) -> Any:
     raise DeadlinePassed("a warm session", 90, "nothing of it")
 
