@@ -30,7 +30,7 @@ from streamproof.harness.core.errors import (
     UserMistake,
 )
 from streamproof.harness.core.events import Event
-from streamproof.harness.core.guarantees import exactly_once_output
+from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -514,6 +514,33 @@ def test_what_cannot_be_meant_is_refused_before_the_machine_is_looked_at(
     with pytest.raises(InvalidScenario, match=said):
         upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"basis": "before"}, "the basis of an upgrade cannot be 'before'; it is one of: all, since"),
+        ({"claims": exactly_once()}, "it is a list of guarantees"),
+        ({"claims": ["exactly-once"]}, "a claim of an upgrade cannot be 'exactly-once'"),
+        ({"minutes": float("nan")}, "minutes of an upgrade cannot be nan"),
+        ({"minutes": 0}, "minutes of an upgrade cannot be 0"),
+        ({"states": 0}, "states of an upgrade cannot be 0"),
+        ({"and_back": "yes"}, "and_back of an upgrade cannot be 'yes'"),
+        ({"workload": None}, "the workload of an upgrade cannot be None"),
+        ({"new": GOOD}, "new of an upgrade cannot be"),
+    ],
+)
+def test_what_no_type_checker_has_seen_is_refused(more: Mapping[str, Any], said: str) -> None:
+    facts: dict[str, Any] = {"new": UpgradeSide(GOOD), "workload": FED, "registry": Registry(), **more}
+    with pytest.raises(InvalidScenario, match=said):
+        UpgradeRequest(UpgradeSide(GOOD), **facts)
+
+
+def test_what_it_is_compared_with_can_be_said_as_text() -> None:
+    said: Any = "since"
+    request = UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(GOOD), FED, Registry(), basis=said)
+
+    assert request.basis is Basis.SINCE
 
 
 @pytest.mark.parametrize(
