@@ -36,6 +36,7 @@ def counts(rows):
     return namesake_steps.counts(rows)
 QUERY = Query(counts, "counts", mode="update", key=("word",))
 """
+ON_THE_PATH = AT_ITS_IMPORT[AT_ITS_IMPORT.index("from namesake_steps") :]
 STEPS = "def counts(rows):\n    return rows\n"
 BESIDE_PYTHONS = LATER.replace("namesake_steps", "types")
 BY_A_NAME = AT_ITS_IMPORT.replace("from namesake_steps import counts", "import namesake_steps").replace(
@@ -91,6 +92,20 @@ def test_a_module_that_each_version_has_otherwise_under_one_name_is_refused(
         assert str(tmp_path / "namesake_new") in said
     else:
         assert "an upgrade is judged by its table alone" in said
+
+
+def test_two_folders_that_were_on_the_path_before_are_looked_into_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for which, steps in (("old", STEPS), ("new", STEPS + "# otherwise\n")):
+        write(tmp_path / which, "", steps)
+        (tmp_path / which / f"namesake_queries_{which}.py").write_text(ON_THE_PATH)
+        monkeypatch.syspath_prepend(tmp_path / which)
+
+    ask = ["upgrade", "namesake_queries_old:QUERY", "namesake_queries_new:QUERY"]
+    assert run_command_line(ask) == ExitStatus.USER_MISTAKE
+    said = capsys.readouterr().err
+    assert "imports 'namesake_steps'" in said
 
 
 def both_imported(tmp_path: Path) -> list[Query]:
