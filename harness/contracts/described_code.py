@@ -28,11 +28,32 @@ def described(function: Callable[..., Any]) -> dict[str, str | None]:
     return {"name": name, "source": _source_digest(function), **more}
 
 
+def keep_source(function: Callable[..., Any]) -> None:
+    """From now on, the text of its module as it is now is what is recorded of it: that of a file which somebody goes on
+    to edit is none that runs here."""
+    _source_digest(function)
+
+
 def _source_digest(function: Callable[..., Any]) -> str | None:
-    """SHA-256 of the text of the function's module, which holds what it calls; None where it has none (typed in, or
-    built in)."""
+    """SHA-256 of the text of the function's module, which holds what it calls, as it was when this was asked for the
+    first time since the module was loaded; None where it has none (typed in, or built in)."""
+    module = inspect.getmodule(function)
+    if module is None:
+        return _digest_of(function)
+    # Whoever reloads a module gives it another spec.
+    loaded = getattr(module, "__spec__", None) or module
+    if id(loaded) not in _kept:
+        _kept[id(loaded)] = loaded, _digest_of(module)
+    return _kept[id(loaded)][1]
+
+
+_kept: dict[int, tuple[object, str | None]] = {}
+"""By the id of what says that a module was loaded, which is kept, so that nothing else has it: its text's digest."""
+
+
+def _digest_of(code: Any) -> str | None:
     try:
-        return hashlib.sha256(inspect.getsource(inspect.getmodule(function) or function).encode()).hexdigest()
+        return hashlib.sha256(inspect.getsource(code).encode()).hexdigest()
     except (OSError, TypeError):
         return None
 

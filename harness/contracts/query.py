@@ -25,7 +25,7 @@ from ..crash_points.inside_spark.versions import own_hook
 from ..install.spark_choice import check_spark_name
 from ..judging.shapes import OutputMode, OutputShape
 from .claims import Claim
-from .described_code import described
+from .described_code import described, keep_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -242,6 +242,9 @@ class Query:
             if not isinstance(name, str) or not isinstance(method, str):
                 raise self._wrong(f"hooks={dict(self.hooks)!r} must give each name a method, as a text")
             own_hook(name, method)
+        for handed in (self.transform, self.write, self.read, self.source):
+            if handed is not None:
+                keep_source(handed)
 
     def _listed(self, name: str) -> tuple[Any, ...]:
         given = getattr(self, name)

@@ -26,6 +26,8 @@ STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The state store that a StatefulProcessor needs."""
 NO_TIMEOUT, EVENT_TIMEOUT = "NoTimeout", "EventTimeTimeout"
+_PROCESSING_TIME = "processingtime"
+"""How a time mode begins, or a time-out, that goes by it."""
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 
@@ -198,6 +200,8 @@ class _Grouped(_Part):
         self._method = method
         self.needs = (method,)
         self._arguments = arguments
+        self.by_processing_time = arguments[-1].lower().startswith(_PROCESSING_TIME)
+        """Whether its state goes by the time of day."""
         self._key = tuple(key)
         self._watermark = watermark
 

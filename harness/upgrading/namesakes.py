@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from ..contracts.query import Query
 from ..core.errors import InvalidScenario
 from ..core.pickling import modules_of_the_user
+from ..crash_points.inside_python.whose import is_installed, parts_handed_over
 
 
 def require_no_namesakes(path_before: Sequence[str]) -> None:
@@ -30,11 +33,69 @@ def require_no_namesakes(path_before: Sequence[str]) -> None:
             others = everywhere if content else []
             other = next((one for one in others if _content(one, name) not in ((), content)), None)
             if other is not None:
-                raise InvalidScenario(
-                    f"{importing} imports {name!r}, which is one module in {other} and another in {place}: both "
-                    "versions are imported in one process, where one of them would run with the other's; make the "
-                    f"folder of each a package, with an __init__.py, and import it from there: from .{name} import ..."
-                )
+                raise _namesake(importing, name, other, place)
+
+
+def require_modules_of_their_own(queries: Sequence[Query]) -> None:
+    """Of versions that were loaded by whomever: nobody knows what the path was before. Raises InvalidScenario where
+    code of theirs imports a module that a folder on the path has, which is that of this code or lies below it, and this
+    process has it otherwise, from elsewhere."""
+    path = list(dict.fromkeys(Path(entry).resolve() for entry in sys.path))
+    for module in _modules_of(queries):
+        file = Path(module.__file__ or "").resolve()
+        beside = [one for one in path if one.is_relative_to(file.parent) and not _is_installed_in(one)]
+        for name in sorted(_imports(file)) if beside else ():
+            place = next((one for one in beside if _content(one, name)), None)
+            found = None if place is None else _found_in(name, path)
+            if place is None or found is None or found.is_relative_to(file.parent):
+                continue
+            if _is_installed_in(found) and (name in sys.stdlib_module_names or _comes_first(found, place, path)):
+                # Who runs alone has none of its own, either.
+                continue
+            if _content(place, name) != _content(found, name):
+                raise _namesake(module.__name__, name, found, place)
+
+
+def _modules_of(queries: Sequence[Query]) -> list[ModuleType]:
+    """Those of the user's with the code of these queries, and those that hold what they hand over, or such a query."""
+    parts = [part for query in queries for part in parts_handed_over(query)]
+    names = {one.__name__ if isinstance(one, ModuleType) else one.__module__ for one, _ in parts}
+    handed = {id(one) for query in queries for one in (query.transform, query.write, query.read) if one is not None}
+
+    def holds(value: Any) -> bool:
+        # What is asked of its type alone wakes up nothing that is made when it is first used.
+        return id(value.transform if issubclass(type(value), Query) else value) in handed
+
+    return [
+        module
+        for module in modules_of_the_user()
+        if module.__name__ in names or any(map(holds, list(vars(module).values())))
+    ]
+
+
+def _found_in(name: str, path: Sequence[Path]) -> Path | None:
+    """The folder on the path from which this process has a module, or would have it; None: it has none."""
+    module = sys.modules.get(name)
+    if module is None:
+        return next((one for one in path if _content(one, name)), None)
+    file = getattr(module, "__file__", None)
+    return None if file is None else Path(file).resolve().parents[1 if hasattr(module, "__path__") else 0]
+
+
+def _comes_first(one: Path, other: Path, path: Sequence[Path]) -> bool:
+    return one not in path or path.index(one) < path.index(other)
+
+
+def _is_installed_in(place: Path) -> bool:
+    return is_installed(str(place / "module.py"))
+
+
+def _namesake(importing: str, name: str, one: Path, other: Path) -> InvalidScenario:
+    return InvalidScenario(
+        f"{importing} imports {name!r}, which is one module in {one} and another in {other}: both versions are "
+        "imported in one process, where one of them would run with the other's; make the folder of each a package, "
+        f"with an __init__.py, and import it from there: from .{name} import ..."
+    )
 
 
 def _is_loaded_from_elsewhere(name: str, places: Sequence[Path]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Final
 
 from ..certifying.campaign import EMPTY_ON_START
@@ -13,11 +14,13 @@ from ..contracts.scenario import Scenario, check
 from ..core.errors import InvalidScenario
 from ..core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Guarantee, exactly_once
 from ..core.places import Places
+from ..core.proper import positive, proper, switch
 from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import supported
 from ..install.spark_choice import chosen_version
 from ..running.run import check_scenario
 from ..worlds.embedded.cluster import EmbeddedCluster
+from .namesakes import require_modules_of_their_own
 from .outcomes import Basis
 
 MINUTES: Final = 10.0
@@ -48,6 +51,9 @@ class UpgradeSide:
     query: Query
     origin: str = ""
 
+    def __post_init__(self) -> None:
+        proper(self.query, Query, "a version of an upgrade", "a Query")
+
 
 @dataclass(frozen=True)
 class UpgradeRequest:
@@ -65,6 +71,26 @@ class UpgradeRequest:
     states: int | None = None
     """How many states to try at most, each way; None: as many as there is time for."""
     seed: int = 7
+
+    def __post_init__(self) -> None:
+        """Raises InvalidScenario for what a type checker would refuse."""
+        for which, side in (("old", self.old), ("new", self.new)):
+            proper(side, UpgradeSide, f"{which} of an upgrade", "an UpgradeSide")
+        proper(self.workload, Workload, "the workload of an upgrade", "a Workload")
+        proper(self.claims, Sequence, "the claims of an upgrade", "a list of guarantees")
+        for claim in self.claims:
+            proper(claim, Guarantee, "a claim of an upgrade", "a guarantee, as exactly_once()")
+        # Whoever has no type checker says it as text, and nothing below would take that for what it is.
+        proper(self.basis, str, "the basis of an upgrade", f"one of: {', '.join(Basis)}")
+        if self.basis not in list(Basis):
+            raise InvalidScenario(f"the basis of an upgrade cannot be {self.basis!r}; it is one of: {', '.join(Basis)}")
+        object.__setattr__(self, "basis", Basis(self.basis))
+        switch(self.and_back, "and_back of an upgrade")
+        proper(self.minutes, int | float, "minutes of an upgrade", "a number above 0")
+        if not (isfinite(self.minutes) and self.minutes > 0):
+            raise InvalidScenario(f"minutes of an upgrade cannot be {self.minutes!r}; it is a number above 0")
+        if self.states is not None:
+            positive(self.states, "states of an upgrade")
 
 
 def prepared(request: UpgradeRequest) -> UpgradeRequest:
@@ -109,6 +135,7 @@ def check_request(request: UpgradeRequest, last_changed: int) -> None:
             f"an input of {request.workload.events:,} events is no whole batch of {queries[0].batch_events:,}, so "
             "nothing would be committed before the change: give it more events, or the query a smaller batch_events"
         )
+    require_modules_of_their_own(queries)
     for scenario in scenarios:
         check_scenario(scenario, EmbeddedCluster(), request.registry)
     for query in queries:

@@ -49,6 +49,11 @@ _NONE_TAKEN_OVER = (
     "the version before has left state, and its table is what it makes where it begins with none: whether it has taken "
     "that over is not known; compare with --reference all"
 )
+_SINCE_THE_CHANGE = f"compare what was made since the change, with --reference {Basis.SINCE}"
+_WITH_A_TABLE = (
+    "and what was made since the change says nothing of the state that is there: give both of them write and read, of "
+    "the table that is kept of these rows"
+)
 
 
 @dataclass(frozen=True)
@@ -317,7 +322,7 @@ def _incomparable(history: History, sides: Sides) -> str:
         keys = " and ".join(", ".join(shape.key) or "no key" for shape in (before, after))
         return (
             f"the rows of the two versions make no common table: they have {keys}, in {before.mode} and {after.mode} "
-            f"mode; compare what was made since the change, with --reference {Basis.SINCE}"
+            f"mode; {_WITH_A_TABLE if sides.state_left else _SINCE_THE_CHANGE}"
         )
     return ""
 

@@ -167,6 +167,16 @@ def caveats(record: UpgradeRecord) -> Iterator[str]:
             f"OLD gives ({old}), and NEW ({new}): rows are compared by the names of their columns and by value, and "
             "what a sink makes of it that goes by the order of columns, or by their types, is not looked at"
         )
+    if continued:
+        yield (
+            "starts after the second of the version that goes on, and one after it was killed there itself, are not "
+            "looked at"
+        )
+    if continued and any(side.shape.reads for side in (record.old, record.new)):
+        yield (
+            "a trigger that write sets is not looked at: each version takes all that is there, and ends "
+            "(availableNow), unless write starts the stream itself"
+        )
     for way in record.ways_not_on_state:
         if any(one.way is way for one in continued):
             yield _NOT_ON_STATE[way]

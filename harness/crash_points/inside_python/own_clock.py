@@ -29,12 +29,17 @@ _BY_PROCESSING: Final = frozenset({"setTimeoutDuration", "getCurrentProcessingTi
 """What a stateful operator forgets, or is called again for, so long after it has come."""
 _TIME_TO_LIVE: Final = "ttlDurationMs"
 """The same, where it is given by that name."""
+_PROCESSING_TIME: Final = frozenset({"processingtime", "processingtimetimeout"})
+"""The time mode without which no state has a time to live, and the time-out, in small letters."""
 _IN_SQL: Final = re.compile(r"\b(current_date|curdate|current_timestamp|localtimestamp)\b|\bnow\(\)", re.IGNORECASE)
 
 
 def functions_that_ask_the_time(query: Query) -> tuple[str, ...]:
     """Their names (`sinks.write`), in order. What is called in turn, outside of the user's code, is not looked into."""
-    return tuple(sorted({name for one in own_functions(query) for name in _asking(one)}))
+    found = {name for one in own_functions(query) for name in _asking(one)}
+    if getattr(query.transform, "by_processing_time", False):
+        found.add(f"{query.transform.__module__}.{query.transform.__qualname__}")
+    return tuple(sorted(found))
 
 
 def _asking(function: FunctionType) -> set[str]:
@@ -51,6 +56,8 @@ def _asking(function: FunctionType) -> set[str]:
         asks |= any(one is clock for one in held for clock in _BY_ITSELF)
         asks |= bool(names & _BY_PROCESSING)
         asks |= any(isinstance(one, tuple) and _TIME_TO_LIVE in one for one in code.co_consts)
+        said = (one for one in (*code.co_consts, *names, *held) if isinstance(one, str))
+        asks |= any(one.lower() in _PROCESSING_TIME for one in said)
         if asks or names & _OF_SPARK or any(isinstance(one, str) and _IN_SQL.search(one) for one in code.co_consts):
             found.add(name_in(module_of_code(function), code))
     return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +84,18 @@ def test_what_holds_itself_comes_to_an_end() -> None:
 
 def test_of_a_function_alone_no_more_is_said_than_its_name_and_its_text() -> None:
     assert sorted(Query(_code, name="one").describe()["code"]["transform"]) == ["name", "source"]
+
+
+def test_a_text_that_is_edited_while_it_runs_is_none_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "edited_meanwhile.py"
+    file.write_text("def lines(rows):\n    return rows\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("edited_meanwhile")
+    query = Query(module.lines, name="one")
+    # Longer, so that whoever goes by a file's size and time sees it.
+    file.write_text("def lines(rows):\n    return rows.distinct()\n")
+    later, copied = Query(module.lines, name="one"), replace(query, settings={"spark.a": "1"})
+    began = [one.describe()["code"] for one in (query, later, copied)]
+    reloaded = Query(importlib.reload(module).lines, name="one")
+
+    assert began[0] == began[1] == began[2] != reloaded.describe()["code"]

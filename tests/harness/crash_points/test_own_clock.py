@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from streamproof.harness.certifying.blind_spots import BY_THE_CLOCK, note_clock
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign_state import CampaignState
 from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import pandas_with_state, processor
 from streamproof.harness.crash_points.inside_python.own_clock import functions_that_ask_the_time
 
 NAMES = """
@@ -19,6 +22,7 @@ import time
 from datetime import date, datetime
 from time import strftime as said
 from pyspark.sql import functions as f
+MODE = "processingTime"
 """
 
 
@@ -47,6 +51,9 @@ def query(tmp_path: Path, body: str) -> Query:
         "frame.setTimeoutDuration(10_000)",
         "frame.getTimerValues().getCurrentProcessingTimeInMs()",
         "frame.getValueState('n', 'n LONG', ttlDurationMs=10_000)",
+        "frame.transformWithState(None, 'n LONG', 'Update', 'ProcessingTime')",
+        "frame.transformWithState(None, 'n LONG', 'Update', MODE)",
+        "frame.applyInPandasWithState(max, 'n LONG', 'n LONG', 'update', frame.ProcessingTimeTimeout)",
     ],
 )
 def test_who_asks_for_the_time_is_named(tmp_path: Path, body: str) -> None:
@@ -64,10 +71,42 @@ def test_who_asks_for_the_time_is_named(tmp_path: Path, body: str) -> None:
         "dates.timedelta(1)",
         "frame.setTimeoutTimestamp(1)",
         "frame.getValueState('n', 'n LONG')",
+        "frame.transformWithState(None, 'n LONG', 'Update', 'EventTime')",
+        "frame.writeStream.trigger(processingTime='1 second')",
     ],
 )
 def test_who_does_not_is_not(tmp_path: Path, body: str) -> None:
     assert functions_that_ask_the_time(query(tmp_path, body)) == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "named"),
+    [
+        (lambda: processor(Counts, "n LONG", time_mode="processingTime"), (f"{__name__}.Counts",)),
+        (
+            lambda: pandas_with_state(counts, "n LONG", "n LONG", timeout="ProcessingTimeTimeout"),
+            (f"{__name__}.counts",),
+        ),
+        (lambda: processor(Counts, "n LONG", time_mode="eventTime"), ()),
+        (lambda: pandas_with_state(counts, "n LONG", "n LONG"), ()),
+    ],
+)
+def test_an_operator_whose_state_goes_by_processing_time_is_named(
+    made: Callable[[], Query], named: tuple[str, ...]
+) -> None:
+    """Its time to live can be given by its place alone."""
+    assert functions_that_ask_the_time(made()) == named
+
+
+TIMEOUT = "ProcessingTimeTimeout"
+
+
+class Counts:
+    pass
+
+
+def counts(key: Any, frames: Any, state: Any) -> Any:
+    return frames
 
 
 def test_a_batch_that_is_done_again_on_another_day_is_said_not_to_be_covered(tmp_path: Path) -> None:

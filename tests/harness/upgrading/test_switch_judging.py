@@ -369,6 +369,16 @@ def test_rows_under_other_keys_make_no_common_table() -> None:
     assert "--reference since" in found.why
 
 
+def test_who_has_state_is_not_sent_to_a_comparison_that_says_nothing_of_it() -> None:
+    """With --reference since, whoever goes on with the state of before makes another table than one that begins with
+    none."""
+    stateless, stateful = (judged(OLD, REST, after=LINES, state_left=left) for left in (False, True))
+
+    assert [found.outcome for found in (stateless, stateful)] == [UpgradeOutcome.UNKNOWN] * 2
+    assert ["--reference since" in found.why for found in (stateless, stateful)] == [True, False]
+    assert "give both of them write and read" in stateful.why
+
+
 def test_a_table_given_whole_and_rows_added_to_it_make_no_common_table() -> None:
     whole = OutputShape(OutputMode.COMPLETE)
 

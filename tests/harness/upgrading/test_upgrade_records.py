@@ -212,6 +212,24 @@ def test_one_that_goes_back_to_no_more_than_it_has_left_itself_takes_nothing_ove
     assert [any(one.startswith(said) for one in caveats(some)) for some in (found, alone)] == [False, True]
 
 
+def test_that_no_third_start_is_looked_at_is_said_where_it_continues() -> None:
+    def says(*of: Switched) -> bool:
+        return any(said.startswith("starts after the second") and "killed" in said for said in caveats(record(*of)))
+
+    assert says(switched(CONTINUES), switched(WRONG))
+    assert not says(switched(WRONG))
+
+
+def test_that_the_trigger_which_write_sets_is_not_looked_at_is_said() -> None:
+    reads = SideRecord("my_queries:word_count", {**SUBJECT, "reads": True}, {"pyspark": "4.3.0"})
+
+    def says(**sides: SideRecord) -> bool:
+        return any(said.startswith("a trigger") for said in caveats(record(switched(CONTINUES), **sides)))
+
+    assert says(old=reads, new=reads)
+    assert not says()
+
+
 def test_what_was_cut_short_leaves_it_unknown() -> None:
     assert record(switched(CONTINUES), cut_short="it was interrupted").exit_status is ExitStatus.UNKNOWN
 

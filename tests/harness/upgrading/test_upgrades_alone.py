@@ -30,7 +30,7 @@ from streamproof.harness.core.errors import (
     UserMistake,
 )
 from streamproof.harness.core.events import Event
-from streamproof.harness.core.guarantees import exactly_once_output
+from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
@@ -44,6 +44,7 @@ from streamproof.harness.upgrading.outcomes import Aside, Basis, Switched, Upgra
 from streamproof.harness.upgrading.record import UpgradeRecord
 from streamproof.harness.upgrading.request import UpgradeRequest, UpgradeSide, not_taken, prepared
 from streamproof.harness.upgrading.switch_judging import OTHER_BATCHES
+from streamproof.harness.upgrading.unseen import unseen_of
 from streamproof.harness.worlds.spark.queries.driver_plan import RunKind
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
@@ -437,6 +438,35 @@ def test_what_is_accepted_is_said_not_to_be_looked_at(monkeypatch: pytest.Monkey
     assert [said for said in record.not_looked_at if "the new version leaves in file /data/x.db" in said]
 
 
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_that_all_state_is_young_is_said_of_what_has_any(which: str) -> None:
+    query = query_word_count()
+    kept = Passed(Address(DRIVER, 1, Point.STATE_COMMIT, "1", Side.AFTER), 0, 0, None)
+    without, with_state = Attempt(DRIVER, 1), Attempt(DRIVER, 1, passed=[kept])
+    alone = {name: [without] for name in ("old", "new")}
+
+    def says(attempts: Mapping[str, Sequence[Attempt]]) -> bool:
+        said = unseen_of({"old": query, "new": query}, attempts, watched=True)
+        return any("snapshots of its state" in one for one in said)
+
+    assert says({**alone, which: [with_state]})
+    assert not says(alone)
+
+
+@pytest.mark.parametrize(("taken", "rows", "said"), [([], 3, True), ([0], 3, False), ([], 0, False)])
+def test_that_a_version_takes_none_of_the_input_that_comes_again_is_said(
+    taken: Sequence[int], rows: int, said: bool
+) -> None:
+    query = query_word_count()
+    passed = [Passed(Address(DRIVER, 1, Point.SOURCE_PARTITIONS, str(one), Side.BEFORE), 0, 0, None) for one in taken]
+    own = Attempt(DRIVER, 1, passed, [Stamped(0, BatchDone(DRIVER, 1, 0, rows, 0, 0, 10))])
+    attempts = {"old": [Attempt(DRIVER, 1)], "new": [own]}
+
+    found = unseen_of({"old": query, "new": query}, attempts, watched=True)
+
+    assert any("the new version takes none of the input" in one for one in found) is said
+
+
 def no_session(*_: Any, **__: Any) -> Any:
     raise DeadlinePassed("a warm session", 90, "nothing of it")
 
@@ -484,6 +514,33 @@ def test_what_cannot_be_meant_is_refused_before_the_machine_is_looked_at(
     with pytest.raises(InvalidScenario, match=said):
         upgrading.upgrade(UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(new), **facts))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"basis": "before"}, "the basis of an upgrade cannot be 'before'; it is one of: all, since"),
+        ({"claims": exactly_once()}, "it is a list of guarantees"),
+        ({"claims": ["exactly-once"]}, "a claim of an upgrade cannot be 'exactly-once'"),
+        ({"minutes": float("nan")}, "minutes of an upgrade cannot be nan"),
+        ({"minutes": 0}, "minutes of an upgrade cannot be 0"),
+        ({"states": 0}, "states of an upgrade cannot be 0"),
+        ({"and_back": "yes"}, "and_back of an upgrade cannot be 'yes'"),
+        ({"workload": None}, "the workload of an upgrade cannot be None"),
+        ({"new": GOOD}, "new of an upgrade cannot be"),
+    ],
+)
+def test_what_no_type_checker_has_seen_is_refused(more: Mapping[str, Any], said: str) -> None:
+    facts: dict[str, Any] = {"new": UpgradeSide(GOOD), "workload": FED, "registry": Registry(), **more}
+    with pytest.raises(InvalidScenario, match=said):
+        UpgradeRequest(UpgradeSide(GOOD), **facts)
+
+
+def test_what_it_is_compared_with_can_be_said_as_text() -> None:
+    said: Any = "since"
+    request = UpgradeRequest(UpgradeSide(GOOD), UpgradeSide(GOOD), FED, Registry(), basis=said)
+
+    assert request.basis is Basis.SINCE
 
 
 @pytest.mark.parametrize(
