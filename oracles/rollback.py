@@ -44,7 +44,8 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(c) + seen(
         c.conflicting_outputs, c.superseded_outputs, c.reordered, c.reordered_repeats, *_illegal(c)
     )
-    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
+    unclear = unseen_outputs(case) or missed_states(case)
+    return decide(case, guarantee, found, _holds(case), unclear=unclear, goes_on=True)
 
 
 def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
