@@ -8,6 +8,10 @@ pytest loads this module wherever streamproof is installed, so it imports nothin
 Where tests run in several processes (pytest-xdist), each has a cluster of its own, which it starts when it first needs
 it and keeps until its end, and they certify one after the other: two campaigns at once would take the time of each
 other's budgets. `--dist loadfile` keeps the tests of one file in one process, and so on one cluster.
+
+Where a test is run again in the same session, as pytest-rerunfailures does, what it has seen violated stays so, and it
+fails again without another campaign: that a second one sees nothing takes no violation back. What came to no verdict
+is tried anew.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from .harness.certifying.budget import Budget
     from .harness.certifying.campaign import Certified
     from .harness.certifying.planning import CrashPlan
+    from .harness.certifying.subjects import QuerySubject
     from .harness.contracts.cluster import Cluster
     from .harness.core.guarantees import Guarantee
     from .harness.core.workload import Workload
@@ -61,6 +66,8 @@ class _Options:
 
 
 _OPTIONS = pytest.StashKey[_Options]()
+_VIOLATED = pytest.StashKey[dict[str, tuple["Streamproof", str]]]()
+"""Of a test: what it has seen violated -> in which of its runs, by the fixture that it had, and what was said."""
 
 
 # Options
@@ -182,19 +189,25 @@ class Streamproof:
         the Query states, and the input is lines of a text. `budget` holds where the command line gives none.
         """
         __tracebackhide__ = True
-        from .harness.core.errors import StreamproofError
+        from .harness.certifying.subjects import as_subject
+        from .harness.core.errors import ExitStatus, StreamproofError
         from .harness.core.proper import switch
 
         mistake = ""
         try:
             switch(allow_unknown, "allow_unknown")
-            certified = self._certified(query, claims, faults, workload, budget)
+            subject = as_subject(query)
+            known = f"certify {subject.query.name}"
+            self._fail_if_violated_before(known)
+            certified = self._certified(subject, claims, faults, workload, budget)
         except StreamproofError as error:
             mistake = str(error)
         if mistake:
             pytest.fail(f"streamproof: {mistake}", pytrace=False)
         self._record(certified)
         failure = _failure(certified, allow_unknown)
+        if certified.certificate.exit_status is ExitStatus.VIOLATED:
+            self._stays_violated(known, failure)
         if failure:
             pytest.fail(failure, pytrace=False)
         self._request.node.add_report_section("call", "streamproof", _page(certified))
@@ -216,6 +229,8 @@ class Streamproof:
         from .harness.core.errors import ExitStatus, StreamproofError
         from .harness.reporting.screen import saved_screen
 
+        known = f"survives {file}"
+        self._fail_if_violated_before(known)
         options = self._options
         registry = Registry()
         failure = ""
@@ -233,12 +248,25 @@ class Streamproof:
                 came = "is not survived" if status is ExitStatus.VIOLATED else "came to no verdict"
                 failure = f"{file} {came}\n\n{said}"
                 self._link(_REPLAYED, lambda: draw_folder(folder, registry, None, None))
+                if status is ExitStatus.VIOLATED:
+                    self._stays_violated(known, failure)
         if failure:
             pytest.fail(failure, pytrace=False)
 
+    def _stays_violated(self, known: str, failure: str) -> None:
+        self._request.node.stash.setdefault(_VIOLATED, {})[known] = self, failure
+
+    def _fail_if_violated_before(self, known: str) -> None:
+        """In an earlier run of the same test. What it has seen in this one, it goes on from as it likes."""
+        __tracebackhide__ = True
+        by, failure = self._request.node.stash.get(_VIOLATED, {}).get(known, (self, ""))
+        if by is not self:
+            again = "That was seen when this test ran before in this session; to run it again takes no violation back."
+            pytest.fail(f"{failure}\n\n{again}", pytrace=False)
+
     def _certified(
         self,
-        query: Any,
+        subject: QuerySubject,
         claims: Sequence[Guarantee] | None,
         faults: CrashPlan | None,
         workload: Workload | None,
@@ -248,12 +276,11 @@ class Streamproof:
         from .harness.certifying.budget import Budget
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.planning import every_crash_point
-        from .harness.certifying.subjects import as_subject, usual_workload
+        from .harness.certifying.subjects import usual_workload
         from .harness.contracts.registry import Registry
         from .harness.core.errors import UserMistake
 
         options = self._options
-        subject = as_subject(query)
         claimed = subject.claims if claims is None else tuple(claims)
         if not claimed:
             name = subject.query.name

@@ -6,7 +6,7 @@ from ..harness.core.guarantees import AT_LEAST_ONCE, Guarantee
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.collation import seen
-from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
+from ..harness.judging.oracle import Case, Oracle, decide, missed_states, neither_lost_nor_doubled
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -29,6 +29,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     if unclear is None and collation.phantoms.count:
         wrong = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"
         unclear = Reason(Why.AMBIGUOUS, wrong)
+    unclear = unclear or missed_states(case)
     late = collation.lacking.count
     came_late = f"; {late:,} came again only after outputs that they belong to" if late else ""
     return decide(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Guarantee
 from ..harness.core.verdicts import Verdict
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, missed_states
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -15,7 +15,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     final state are what they are without failures.
     """
     found = effects(case.collation)
-    return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted once", goes_on=True)
+    holds = f"{case.collation.inputs:,} inputs, each counted once"
+    return decide(case, guarantee, found, holds, unclear=missed_states(case), goes_on=True)
 
 
 ORACLE = Oracle(EXACTLY_ONCE, judge, implies=(AT_LEAST_ONCE, AT_MOST_ONCE), ranked=True, anomalies=EFFECTS)

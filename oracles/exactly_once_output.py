@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..harness.core.guarantees import EXACTLY_ONCE, EXACTLY_ONCE_OUTPUT, Guarantee
 from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.collation import seen
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, missed_states, unseen_outputs
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -17,7 +17,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     collation = case.collation
     found = effects(collation) + seen(collation.duplicate_outputs, collation.superseded_outputs)
     holds = f"{collation.inputs:,} inputs, each counted and delivered once"
-    return decide(case, guarantee, found, holds, unclear=unseen_outputs(case), goes_on=True)
+    return decide(case, guarantee, found, holds, unclear=unseen_outputs(case) or missed_states(case), goes_on=True)
 
 
 ORACLE = Oracle(

@@ -10,7 +10,7 @@ from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.judging.latencies import GroupLatencies, latencies
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, stalled
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, missed_states, stalled
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -28,7 +28,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(collation)
     holds = f"{collation.inputs:,} inputs, each counted once"
     if found or stalled(case) or not isinstance(limit, Duration):
-        return decide(case, guarantee, found, holds, goes_on=True)
+        return decide(case, guarantee, found, holds, unclear=missed_states(case), goes_on=True)
     if case.timeless:
         reason = Reason(Why.VIRTUAL_TIME)
     elif collation.reexecution is None:
@@ -37,7 +37,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
         groups = case.analysis(latencies)
         slowest = max((group.slowest for group in groups), default=0)
         holds = f"{holds}; the slowest output took {slowest / 1e6:.3f} s"
-        return decide(case, guarantee, _late(groups, limit), holds, unclear=_unmeasured(groups), goes_on=True)
+        unclear = _unmeasured(groups) or missed_states(case)
+        return decide(case, guarantee, _late(groups, limit), holds, unclear=unclear, goes_on=True)
     return unknown(guarantee, collation.observables, reason)
 
 

@@ -12,7 +12,7 @@ from ..harness.judging.collation import Collation, seen
 from ..harness.judging.exactness import same_rows, same_value
 from ..harness.judging.expected import made_by
 from ..harness.judging.long_lineages import first_difference
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, missed_states
 from ..harness.judging.ordering import first_moved, order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
@@ -40,9 +40,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(collation) + _wrong(collation)
     if not collation.incomplete:
         found += _not_of_one_order(collation.reexecution)
-    return decide(
-        case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure", goes_on=True
-    )
+    holds = f"{collation.inputs:,} inputs: outputs and state as without the failure"
+    return decide(case, guarantee, found, holds, unclear=missed_states(case), goes_on=True)
 
 
 def _wrong(collation: Collation) -> tuple[Tally, ...]:

@@ -24,7 +24,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.collation import Collation, seen
 from ..harness.judging.contents import outputs_that_lack
 from ..harness.judging.exactness import same_value
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, missed_states, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
@@ -44,7 +44,8 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(c) + seen(
         c.conflicting_outputs, c.superseded_outputs, c.reordered, c.reordered_repeats, *_illegal(c)
     )
-    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
+    unclear = unseen_outputs(case) or missed_states(case)
+    return decide(case, guarantee, found, _holds(case), unclear=unclear, goes_on=True)
 
 
 def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
@@ -66,8 +67,9 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
         return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
     differing = [] if found or _all_right(case, reexecution) else list(_differing(case, reexecution))
     horizon = guarantee.within
+    missed = missed_states(case)
     if not differing:
-        return decide(case, guarantee, found, _holds(case), goes_on=True)
+        return decide(case, guarantee, found, _holds(case), unclear=missed, goes_on=True)
     if horizon is None:
         said = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
         return decide(case, guarantee, (), "", unclear=Reason(Why.UNSTATED, said), goes_on=True)
@@ -82,7 +84,7 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     )
     ended = f"within {horizon} of" if isinstance(horizon, Events) else f"less than {horizon} after"
     short = f"the input ended {ended} a recovery, and outputs still differed"
-    unclear = None if reached else Reason(Why.INCOMPLETE, short)
+    unclear = missed if reached else Reason(Why.INCOMPLETE, short)
     holds = f"{_holds(case)}; {len(differing):,} outputs differ, each within {horizon} of a recovery"
     return decide(case, guarantee, tallies, holds, unclear=unclear, goes_on=True)
 
@@ -94,7 +96,8 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     The orders are the recorded ones; an output that they do not give is a phantom. A legal order takes each channel in
     its own order, and several in that of their merge, and fires timers of event time where the events put them.
     """
-    return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case), goes_on=True)
+    unclear = unseen_outputs(case) or missed_states(case)
+    return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unclear, goes_on=True)
 
 
 def _illegal(collation: Collation) -> tuple[Tally, ...]:

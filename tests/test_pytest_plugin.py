@@ -395,6 +395,45 @@ def test_two_processes_certify_one_after_the_other_and_one_summary_says_all(pyte
     assert {folder.name[-3:] for folder in (pytester.path / "certificates").glob("*-gw*")} == {"gw0", "gw1"}
 
 
+RERUNS = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    # As pytest-rerunfailures: what fails is run once more, and only that counts.
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if any(report.failed for report in reports):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+certify, tried = campaign.certify, []
+
+def better(query, *arguments, **options):
+    tried.append(query)
+    return certify(Query(operators.holds) if len(tried) > 1 else query, *arguments, **options)
+
+import operators
+from streamproof import Query
+campaign.certify = better
+"""
+
+
+@pytest.mark.parametrize(("seen", "passed"), [("breaks", 0), ("unclear", 1)])
+def test_to_run_a_test_again_takes_no_violation_back(seen: str, passed: int, pytester: pytest.Pytester) -> None:
+    """And that nothing was known is no violation."""
+    pytester.makeconftest(CONFTEST + RERUNS)
+    ended = session(pytester, certifying(seen))
+    ended.assert_outcomes(passed=passed, failed=1 - passed)
+    assert len(list((pytester.path / "certificates").glob("*/called.json"))) == 1 + passed
+    if not passed:
+        ended.stdout.fnmatch_lines(
+            ["breaks: exactly-once VIOLATED", "That was seen when this test ran before in this session; *"]
+        )
+
+
 def test_a_test_may_certify_twice(pytester: pytest.Pytester) -> None:
     test = (
         "def test_two(streamproof):\n"

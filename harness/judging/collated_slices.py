@@ -53,6 +53,8 @@ class _States:
     lost: Sequence[tuple[Rerun | str, Sequence[Derivation]]]
     """Of an incarnation that survives, or a slice of which none does: what it lacks."""
     doubled: Tally
+    excused: frozenset[str]
+    """The operators of which a final state lacks inputs that have left the window."""
 
     @property
     def lost_count(self) -> int:
@@ -151,6 +153,12 @@ class CollatedSlices:
         return tally(Anomaly.LOST_INPUT, states.lost_count, told, "from final states")
 
     @lazily
+    def missed(self) -> str:
+        kept = self._expected.kept_beyond
+        excused = self._states.excused if kept and "state" in self.observables else ()
+        return next((f"{kept[name]}, and such events were lost" for name in sorted(excused) if name in kept), "")
+
+    @lazily
     def duplicate_effects(self) -> Tally:
         doubled = _along_with(self._states.doubled, self._told.twice)
         # With inputs that came twice, their epochs have, too.
@@ -161,6 +169,14 @@ class CollatedSlices:
         rerun, wanted, story = self.reexecution, self.wanted, self._story
         lost: list[tuple[Rerun | str, Sequence[Derivation]]] = []
         doubled: list[tuple[Rerun, Derivation, int]] = []
+        excused: set[str] = set()
+
+        def lacks(slice_id: str, survivor: Rerun, missing: Sequence[Derivation]) -> None:
+            needed = still_needed(rerun, slice_id, missing, should)
+            lost.append((survivor, needed))
+            if len(needed) < len(missing):
+                excused.add(operator_of(slice_id))
+
         for slice_id in rerun.stateful():
             if slice_id in rerun.doubtful:
                 continue
@@ -174,7 +190,7 @@ class CollatedSlices:
                 lineage = survivor.lineage()
                 if is_long(lineage, should):
                     missing, often = compared(lineage, derivations_of(should))
-                    lost.append((survivor, still_needed(rerun, slice_id, missing, should)))
+                    lacks(slice_id, survivor, missing)
                     doubled += ((survivor, d, count) for d, count in often)
                     continue
                 if lineage == list(should):
@@ -182,11 +198,11 @@ class CollatedSlices:
                 had = set(lineage)
                 if len(lineage) == len(should) and should.keys() == had:
                     continue
-                missing = [derivation for derivation in should if derivation not in had]
-                lost.append((survivor, still_needed(rerun, slice_id, missing, should)))
+                lacks(slice_id, survivor, [derivation for derivation in should if derivation not in had])
                 doubled += [(survivor, d, count) for d, count in Counter(lineage).items() if count > 1]
         lost = [(whose, missing) for whose, missing in lost if len(missing)]
-        return _States(lost, tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)))
+        told = tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled))
+        return _States(lost, told, frozenset(excused))
 
     @lazily
     def _wrong_states(self) -> Sequence[Evidence]:

@@ -67,6 +67,11 @@ class Collation(Protocol):
         """Inputs that the final state does not hold."""
 
     @property
+    def missed(self) -> str:
+        """Why a final state may lack what is not among the lost: it has left the window of the operator, whose rows
+        hold it all the same. Empty where that is not so."""
+
+    @property
     def lost_output(self) -> Tally:
         """Inputs without the output that they should have had."""
 
@@ -166,6 +171,7 @@ class CollatedQuery(Findings):
     unproven: str = ""
     unjudgeable: str = ""
     stalled: str = ""
+    missed: str = ""
     shape: OutputShape | None = None
     reexecution: None = None
     wanted: None = None

@@ -39,6 +39,9 @@ class Expected:
     false_snapshots: Mapping[str, str] = field(default_factory=dict)
     """Operator -> what shows that its checkpoints do not give back its state; those of which nothing was seen to are
     not there."""
+    kept_beyond: Mapping[str, str] = field(default_factory=dict)
+    """Operator with a window -> what shows that its rows in the end hold more than that; those of which nothing does
+    are not there."""
 
 
 def expect(

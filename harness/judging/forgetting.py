@@ -7,20 +7,27 @@ event time and at each end of an epoch.
 
 It takes the events in the order of their times, whatever channels they come on: where one channel was taken after
 another, all of the second would come too late to say anything.
+
+What its rows hold in the end is another matter. A state may keep what has left the window, as a key's last value until
+the key comes again, and nobody is harmed as long as nothing is lost. Where something is, and only the window excuses
+it, who reads the rows misses it.
 """
 
 from __future__ import annotations
 
+import reprlib
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..core.events import Event
-from ..core.operators import Operator
+from ..core.events import Event, Value
+from ..core.operators import Operator, rows_of
+from ..core.slice_names import operator_of
 from ..core.topology import Topology
-from .exactness import same_value
+from .exactness import other_keys, same_value
 from .stepping import Going, Step
-from .words import find_false_word
+from .words import EVENTS, find_false_word
 
 _T = TypeVar("_T")
 
@@ -44,6 +51,48 @@ def _is_false(operator: Operator[Any], events: Sequence[Event]) -> str:
         keeps = operator.initial_state() is not None
         why = "it does not make the same of the same events each time, so that nobody can try it" if keeps else ""
     return why and f"an event matters no more after {window} ms; {why}"
+
+
+def find_kept_beyond(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> dict[str, str]:
+    """Operator with a window -> what shows that its rows in the end hold more than that; those of which nothing does
+    are not there. `taken` is what each slice takes in an execution without failures, in the order of its times."""
+    found: dict[str, str] = {}
+    for slice_id in topology.operator_slices:
+        name = operator_of(slice_id)
+        operator = topology.stages[name].operator
+        if name in found or operator.window is None or not operator.deterministic:
+            continue
+        if why := _keeps(operator, operator.window, taken.get(slice_id, ())[:EVENTS]):
+            found[name] = f"operator {name!r} says that an event matters no more after {operator.window} ms; {why}"
+    return found
+
+
+def _keeps(operator: Operator[Any], window: int, events: Sequence[Event]) -> str:
+    times = [event.time for event in events]
+    first = bisect_right(times, times[-1] - window) if times else 0
+    if not 0 < first < len(events):
+        return ""
+    whole = Going(operator, operator.initial_state())
+    alone = Going(operator, operator.initial_state(), since=events[first - 1])
+    try:
+        rows, given = _rows_after(whole, operator, events), _rows_after(alone, operator, events[first:])
+    except Exception:  # Whatever the user's code raises: where its outputs are tried, it is said.
+        return ""
+    for key in other_keys(rows, given):
+        is_, instead = (reprlib.repr(some[key]) if key in some else "not there" for some in (rows, given))
+        return (
+            f"in the end the state of key {key!r} is {is_}, and {instead} where it was never given the events up to "
+            f"{times[first - 1]:,} ms"
+        )
+    return ""
+
+
+def _rows_after(going: Going, operator: Operator[Any], events: Sequence[Event]) -> Mapping[str, Value]:
+    going.silent = True
+    for event in events:
+        deque(going.take(event), 0)
+    deque(going.end(events[-1].time), 0)
+    return rows_of(operator, going.state)
 
 
 class _Beginning(NamedTuple):

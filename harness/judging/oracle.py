@@ -250,6 +250,12 @@ def neither_lost_nor_doubled(case: Case) -> Reason | None:
     return Reason(Why.AMBIGUOUS, said)
 
 
+def missed_states(case: Case) -> Reason | None:
+    """Why it is not known whether states lack anything; None where they do, or nothing of the kind was seen."""
+    missed = "" if case.collation.incomplete else case.collation.missed
+    return Reason(Why.UNJUDGEABLE, missed) if missed else None
+
+
 def unseen_outputs(case: Case) -> Reason | None:
     """Why nothing can be said of repeated outputs; None where they were observed."""
     if "outputs" in case.collation.observables:

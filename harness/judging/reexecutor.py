@@ -31,7 +31,7 @@ from .exactness import same_events
 from .execution import Book, BookEntry, Execution
 from .expected import Expected, expect
 from .faithfulness import Unfaithful
-from .forgetting import find_false_window
+from .forgetting import find_false_window, find_kept_beyond
 from .going_on import false_snapshots
 from .hearing import Hearing
 from .known_incarnations import KnownIncarnation
@@ -331,4 +331,9 @@ class Reexecutor:
             if operator.window is not None or operator.commutative
         }
         said = find_false_window(topology, by_time) or find_false_commutative(topology, by_time)
-        return replace(expected, false_word=said, false_snapshots=false_snapshots(topology, taken))
+        return replace(
+            expected,
+            false_word=said,
+            false_snapshots=false_snapshots(topology, taken),
+            kept_beyond=find_kept_beyond(topology, by_time),
+        )

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from handmade import Made, chain
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.events import Event, Output
-from streamproof.harness.core.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
+from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, ROLLBACK_DIVERGENT
 from streamproof.harness.core.operators import Operator, RandomOperator
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.topology import Edge, Stage, Topology
@@ -187,3 +188,52 @@ def test_what_nobody_can_try_is_not_believed_once_events_have_left_the_window() 
     events = [Event("source-0", seq, "k", seq, seq) for seq in range(1, 31)]
     assert "nobody can try it" in find_false_window(topology_of(Drawn()), {"count-0": events})
     assert find_false_window(topology_of(Drawn()), {"count-0": events[:10]}) == ""
+
+
+class Totals(Seldom):
+    """Tells how many came in 10 ms, and keeps the total of all for who reads its state."""
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"times": [], "total": 0}
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        state["times"].append(event.time)
+        state["total"] += 1
+        return self._total(event.time, state)
+
+
+@pytest.mark.parametrize("crashes", [True, False])
+def test_rows_that_hold_more_than_the_window_are_no_excuse_for_what_was_lost(crashes: bool) -> None:
+    """Where nothing was lost, nobody is harmed."""
+    subject = upstream_backup(topology_of(Totals(10)), acknowledge_every=events(8))
+    scenario = Scenario(subject, numbered(events=160, keys=2, batch=4))
+    judged = run(scenario, [crash("count-0").after(events(80))] if crashes else [])
+    for guarantee in (AT_LEAST_ONCE, ROLLBACK_DIVERGENT):
+        verdict = judged.verdict(guarantee)
+        assert verdict.status is (Status.UNKNOWN if crashes else Status.HOLDS), verdict
+        assert not crashes or verdict.reason.endswith("up to 150 ms, and such events were lost"), verdict.reason
+    assert judged.verdict(AT_MOST_ONCE).status is Status.HOLDS
+
+
+def test_nor_are_they_where_the_order_of_inputs_is_free() -> None:
+    """Then no execution without failures says what the rows should be."""
+    made = Made(chain(Totals(10), sources=("a", "b")))
+    for source in ("a", "b"):
+        made.start(source, 1)
+        made.offer(source, *range(40))
+    made.start("op0", 1)
+    made.start("sink", 1)
+    for source in ("a", "b"):
+        made.open(source, 1, "op0", 1, 1)
+        made.take("op0", 1, source, 1, 1, 30)
+    made.deliver("op0", 1, *range(1, 61))
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    for source in ("a", "b"):
+        made.open(source, 1, "op0", 2, 21)
+        made.take("op0", 2, source, 1, 21, 40)
+    made.deliver("op0", 2, *range(1, 41))
+    made.keep("op0", 2)
+    verdict = made.verdict(EXACTLY_ONCE)
+    assert verdict.status is Status.UNKNOWN
+    assert "the state of key 'total' is 80, and 20 where it was never given the events" in verdict.reason
