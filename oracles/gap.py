@@ -14,7 +14,7 @@ from ..harness.judging.changes import most_unprotected, raised
 from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws, was_there_to_the_end
 from ..harness.judging.long_lineages import both_in, not_in
-from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.oracle import Case, Oracle, decide, missed_states
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
@@ -60,7 +60,8 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     holds, seldom = _holds(case), raised(changes, every)
     if seldom:
         holds += f"; gaps could be longer than declared, since a coordinator let checkpoints be taken by {seldom}"
-    return decide(case, guarantee, found, holds, goes_on=True)
+    # How long a gap is that only the window of an operator excuses, nobody knows where its rows hold more than that.
+    return decide(case, guarantee, found, holds, unclear=missed_states(case), goes_on=True)
 
 
 def unopened(case: Case) -> str:
@@ -147,7 +148,8 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
 
 def _holds(case: Case) -> str:
     c = case.collation
-    return f"{c.lost_state.count:,} inputs missing from the final state, all within the gaps; nothing twice"
+    beside = ", beside what has left the window of its operator" if c.missed else ""
+    return f"{c.lost_state.count:,} inputs missing from the final state{beside}, all within the gaps; nothing twice"
 
 
 def _common(case: Case) -> tuple[Tally, ...]:
