@@ -197,9 +197,10 @@ class Streamproof:
         try:
             switch(allow_unknown, "allow_unknown")
             subject = as_subject(query)
-            known = f"certify {subject.query.name}"
+            claimed = subject.claims if claims is None else tuple(claims)
+            known = f"certify {subject.query.name}: {', '.join(map(str, claimed))}"
             self._fail_if_violated_before(known)
-            certified = self._certified(subject, claims, faults, workload, budget)
+            certified = self._certified(subject, claimed, faults, workload, budget)
         except StreamproofError as error:
             mistake = str(error)
         if mistake:
@@ -267,7 +268,7 @@ class Streamproof:
     def _certified(
         self,
         subject: QuerySubject,
-        claims: Sequence[Guarantee] | None,
+        claimed: Sequence[Guarantee],
         faults: CrashPlan | None,
         workload: Workload | None,
         budget: Budget | None,
@@ -281,7 +282,6 @@ class Streamproof:
         from .harness.core.errors import UserMistake
 
         options = self._options
-        claimed = subject.claims if claims is None else tuple(claims)
         if not claimed:
             name = subject.query.name
             raise UserMistake(f"{name} claims nothing: say what it promises, as in claims=[exactly_once()]")

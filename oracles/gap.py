@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from ..harness.core.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
@@ -52,16 +53,19 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     if late:
         found += (tally(Anomaly.LOST_INPUT, len(late), late, "taken up too late"),)
     changes = {} if stated else reexecution.changes
-    rolled_back = list(_rolled_back(reexecution, every, changes)) if gone else []
-    if rolled_back:
+    missed = missed_states(case)
+    rolled_back = list(_rolled_back(reexecution, every, changes)) if gone or missed else []
+    if rolled_back and gone:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
     if gone and not found and (why := case.analysis(unopened)):
         return unknown(guarantee, collation.observables, Reason(Why.UNJUDGEABLE, why))
     holds, seldom = _holds(case), raised(changes, every)
     if seldom:
         holds += f"; gaps could be longer than declared, since a coordinator let checkpoints be taken by {seldom}"
-    # How long a gap is that only the window of an operator excuses, nobody knows where its rows hold more than that.
-    return decide(case, guarantee, found, holds, unclear=missed_states(case), goes_on=True)
+    # Of what only the window of an operator excuses, its rows may miss more than a gap may take.
+    beyond = "; ".join(one.what for one in rolled_back[:1])
+    unclear = replace(missed, about=f"{missed.about}; {beyond}") if missed and rolled_back else None
+    return decide(case, guarantee, found, holds, unclear=unclear, goes_on=True)
 
 
 def unopened(case: Case) -> str:

@@ -20,6 +20,7 @@ from readme import CERTIFY, CI, SUITE, example
 
 pytest_plugins = ("pytester",)
 
+SECONDS = 120
 FORK = multiprocessing.get_context("fork")
 TESTS = Path(__file__).resolve().parent
 INSTALLED = "streamproof" in entry_points(group="pytest11").names
@@ -62,6 +63,9 @@ def session(pytester: pytest.Pytester, test: str, *arguments: object) -> pytest.
     process.start()
     say.close()
     with hear:
+        if not hear.poll(SECONDS):
+            process.kill()
+            pytest.fail(f"the session has said nothing for {SECONDS} s")
         status, out, wrong, seconds = hear.recv()
     process.join()
     return pytest.RunResult(status, out, wrong, seconds)
@@ -432,6 +436,21 @@ def test_to_run_a_test_again_takes_no_violation_back(seen: str, passed: int, pyt
         ended.stdout.fnmatch_lines(
             ["breaks: exactly-once VIOLATED", "That was seen when this test ran before in this session; *"]
         )
+
+
+def test_what_another_claim_was_violated_by_does_not_stay(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST + RERUNS)
+    test = (
+        "import pytest\nfrom streamproof import at_most_once\nruns = []\n"
+        "def test_it(streamproof):\n"
+        "    runs.append(1)\n"
+        "    if len(runs) == 1:\n"
+        "        with pytest.raises(pytest.fail.Exception): streamproof.certify(breaks, [exactly_once()])\n"
+        "    else:\n"
+        "        streamproof.certify(Query(breaks), [at_most_once()])\n"
+        "    assert len(runs) > 1\n"
+    )
+    session(pytester, test).assert_outcomes(passed=1)
 
 
 def test_a_test_may_certify_twice(pytester: pytest.Pytester) -> None:

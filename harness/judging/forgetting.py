@@ -72,18 +72,21 @@ def _keeps(operator: Operator[Any], window: int, events: Sequence[Event]) -> str
     first = bisect_right(times, times[-1] - window) if times else 0
     if not 0 < first < len(events):
         return ""
-    whole = Going(operator, operator.initial_state())
-    alone = Going(operator, operator.initial_state(), since=events[first - 1])
+    # One total may be the same without all of them, as where what comes in has gone out again.
+    cuts = dict.fromkeys((first, 1, max(1, first // 2)))
     try:
-        rows, given = _rows_after(whole, operator, events), _rows_after(alone, operator, events[first:])
+        rows = _rows_after(Going(operator, operator.initial_state()), operator, events)
+        for cut in cuts:
+            alone = Going(operator, operator.initial_state(), since=events[cut - 1])
+            given = _rows_after(alone, operator, events[cut:])
+            for key in other_keys(rows, given):
+                is_, instead = (reprlib.repr(some[key]) if key in some else "not there" for some in (rows, given))
+                return (
+                    f"in the end the state of key {key!r} is {is_}, and {instead} where it was never given the events "
+                    f"up to {times[cut - 1]:,} ms"
+                )
     except Exception:  # Whatever the user's code raises: where its outputs are tried, it is said.
         return ""
-    for key in other_keys(rows, given):
-        is_, instead = (reprlib.repr(some[key]) if key in some else "not there" for some in (rows, given))
-        return (
-            f"in the end the state of key {key!r} is {is_}, and {instead} where it was never given the events up to "
-            f"{times[first - 1]:,} ms"
-        )
     return ""
 
 

@@ -94,21 +94,30 @@ class OpenThings:
 
     def files(self, counts: Callable[[str], bool], logs: Collection[str]) -> list[str]:
         """All that were heard of or found, of those that count; and, of those that are open, by which path they are
-        reached though they may have no name any more. Of files that somebody else has opened, `logs` among them, those
-        that are mapped to be stored into alone: how far this process has come in the others says more."""
-        others = (self._open_before | set(logs)) - _stored_into()
-        there = [f"{OPEN}/{number}" for number, link in _links() if link not in others and _is_file(link, counts)]
+        reached though they may have no name any more. But for what others write to as well, `logs` among them: how far
+        this process has come there says more."""
+        here = [(number, link) for number, link in _links() if _is_file(link, counts)]
+        others = {link for number, link in here if self._is_others(number, link, logs)} - _stored_into()
+        there = [f"{OPEN}/{number}" for number, link in here if link not in others]
         return there + [path for path in (self._known | self.heard_files) - others if _is_file(path, counts)]
 
     def positions(self, counts: Callable[[str], bool], logs: Collection[str]) -> Positions:
-        """In files that somebody else has opened, `logs` among them, of those that count."""
+        """In what others write to as well, `logs` among them, of files that count."""
         found = {}
         for number, link in _links():
-            is_others = link in logs or (link in self._open_before and (number, link) not in self._inherited)
-            if is_others and _is_file(link, counts) and is_written(number):
+            if not self._is_others(number, link, logs) or (number, link) in self._inherited:
+                continue
+            if _is_file(link, counts) and is_written(number):
                 with suppress(OSError):
                     found[number, link] = os.lseek(number, 0, os.SEEK_CUR)
         return found
+
+    def _is_others(self, number: int, link: str, logs: Collection[str]) -> bool:
+        """Whether an open file is somebody else's, who may write to it from elsewhere: it was inherited, or is a log.
+        Only what is appended to moves a process's place in it: a database is written to anywhere."""
+        if (number, link) in self._inherited:
+            return True
+        return (link in logs or link in self._open_before) and is_appended(number)
 
     def has(self, kind: str, target: str) -> bool:
         """Whether a file is open to be written, or a connection is there to who was called so."""
@@ -144,7 +153,7 @@ def _print_alone(number: int) -> bool:
     been given the one until now. False: it is none, or cannot be opened again, or is not appended to: who writes to it
     at two places writes over what is there."""
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode) or not fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND:
+        if not stat.S_ISREG(os.fstat(number).st_mode) or not is_appended(number):
             return False
         alone = os.open(f"{OPEN}/{number}", os.O_WRONLY | os.O_APPEND)
     except OSError:
@@ -175,10 +184,20 @@ def _same_place(process: int, file: int, other: int, others: int) -> bool:
 
 def is_written(file: int) -> bool:
     """Whether an open file is open to be written."""
+    return _flags(file) & os.O_ACCMODE != os.O_RDONLY
+
+
+def is_appended(file: int) -> bool:
+    """Whether whatever is written to an open file goes to its end."""
+    return bool(_flags(file) & os.O_APPEND)
+
+
+def _flags(file: int) -> int:
+    """With which it was opened; none where it is open no more."""
     try:
-        return fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        return fcntl.fcntl(file, fcntl.F_GETFL)
     except OSError:
-        return False
+        return os.O_RDONLY
 
 
 def _stored_into() -> set[str]:

@@ -7,6 +7,7 @@ import _thread
 import asyncio
 import ctypes
 import gzip
+import importlib
 import importlib.util
 import json
 import logging
@@ -1420,6 +1421,25 @@ def test_a_log_that_others_write_to_as_well_hides_nothing(
     given = f"import logging\nelsewhere = {os.fsencode(tmp_path / 'elsewhere')!r}\n{logs if 'logger' in body else ''}"
     with printing_where_others_write(log), closing_handlers("shared"):
         assert effects_of(folder, given + body, (), monkeypatch).effects == found
+
+
+def test_a_database_that_an_import_has_opened_is_named_and_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What SQLite writes moves no place in its file."""
+    path = tmp_path / "x.db"
+    (tmp_path / "opens_a_database.py").write_text(
+        f"import sqlite3\ncon = sqlite3.connect({str(path)!r})\ncon.execute('create table t (a)')\n"
+        "def work():\n    con.execute('insert into t values (1)')\n    con.commit()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with listening(monkeypatch, tmp_path, Watching(Whose((), (str(tmp_path),)), whole=True)) as said:
+        with noticed():
+            opens = importlib.import_module("opens_a_database")
+        with followed(), closing(opens.con):
+            opens.work()
+    monkeypatch.delitem(sys.modules, "opens_a_database")
+    assert said.effects == {("file", str(path), 1)}
 
 
 @contextmanager

@@ -214,6 +214,7 @@ class RunServer:
         self.signs += 1
         stamp = self.clock.stamp(when)
         self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node, ended_for))
+        self._forget_processes(node)
 
     def arrived(self, address: Address, taken: int, exact: bool) -> None:
         """A point is held. Returns when its host may go on, if it still lives: nobody takes it for lost meanwhile."""
@@ -228,6 +229,10 @@ class RunServer:
     def has_ended(self, node: str, pid: int) -> bool:
         """Whether a fault has ended that process, while its node lived on."""
         return (node, pid) in self._ended_processes
+
+    def _forget_processes(self, node: str) -> None:
+        """Of a node that has ended: its successor gives their numbers to others."""
+        self._ended_processes = {one for one in self._ended_processes if one[0] != node}
 
     def refused(self, node: str, message: WriteRefused) -> None:
         """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
@@ -293,6 +298,8 @@ class RunServer:
             return
         span.nodes = frozenset(machines.hit)
         span.refusing = frozenset(machines.refusing)
+        for node in machines.ended:
+            self._forget_processes(node)
         for bite in bites:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()

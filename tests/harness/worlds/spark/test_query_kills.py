@@ -341,6 +341,23 @@ def test_what_a_process_announced_that_was_ended_meanwhile_is_held_by_nobody(
             assert spark.done == done
 
 
+def test_the_successor_of_a_node_gives_numbers_of_processes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As each container does."""
+    faults = (
+        executor_crash("task").at(batch(3).state_committed),
+        crash("node-1").at(batch(4).state_committed),
+        crash("node-1").at(batch(5).state_committed),
+    )
+    with cluster(tmp_path, monkeypatch, *faults) as spark:
+        monkeypatch.setattr(spark.deployment._processes, "kill_part", lambda node, part: Killed(pids=(33,)))
+        monkeypatch.setitem(PIDS, 34, PIDS[33])
+        for pid, number in ((33, 3), (34, 4), (33, 5)):
+            assert spark.announce(f"driver 1 {pid} after state-commit {number}/0/0/default") == b"g"
+        assert spark.done == ["kill node-1", "kill node-1"]
+
+
 def test_a_driver_dies_while_a_task_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(tmp_path, monkeypatch, crash("driver").at(batch(3).state_committed)) as spark:
         spark.announce("driver 1 33 after state-commit 3/1/0/default")
