@@ -26,8 +26,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
     end of each epoch; when all that they took is the same, they hold the same at the end. Where a slice has one input
     channel, or a deterministic merge, the inputs of one are a prefix of the other's. A divergence is told by the first
-    input after which it shows. UNKNOWN where there was nothing to compare, where a replica that took inputs was never
-    in sync with another, and where an output is one that nothing explains. (StreamMine3G, section 3.7.3; Schneider
+    input after which it shows. UNKNOWN where there was nothing to compare, where two took the rest in other orders,
+    where a replica that took inputs was never in sync with another, and where an output is one that nothing explains.
+    (StreamMine3G, section 3.7.3; Schneider
     1990: state machines that start alike and take the same.)
     """
     reexecution = case.collation.reexecution
@@ -38,13 +39,25 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
     compared = [pair for pair in pairs if _in_common(*pair)]
-    unclear = _left_out(case, reexecution, compared) if compared else _nobody(pairs)
+    unclear = _left_out(case, reexecution, compared) or _parted(compared) if compared else _nobody(pairs)
     return decide(case, guarantee, tallies, f"{len(compared)} pairs of replicas agree", unclear=unclear)
 
 
 def _nobody(pairs: Sequence[tuple[Rerun, Rerun]]) -> Reason:
     did = "took anything in common" if pairs else "were in sync at the same time"
     return Reason(Why.NOTHING_TO_JUDGE, f"no two replicas of a slice {did}")
+
+
+def _parted(compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:
+    """Which two took the same inputs in the same order up to some input, and others after it: those were compared with
+    nothing. Where their order is fixed, that is a divergence."""
+    for one, other in compared:
+        common, shorter = _in_common(one, other), min(len(one.lineage()), len(other.lineage()))
+        if common < shorter:
+            names = " and ".join(replica_name(each.slice_id, each.replica) for each in (one, other))
+            said = f"{names} took {common:,} of {shorter:,} inputs in one order, and what came then in others"
+            return Reason(Why.NOTHING_TO_JUDGE, f"{said}, where nothing is compared")
+    return None
 
 
 def _left_out(case: Case, reexecution: Reexecution, compared: Sequence[tuple[Rerun, Rerun]]) -> Reason | None:

@@ -14,10 +14,11 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
+from operator import attrgetter
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -131,31 +132,45 @@ class Named:
 class Registry:
     """Everything that the installed packages offer, loaded when first asked for."""
 
-    def _load(self, name: str) -> list[Any]:
-        found: list[Any] = []
+    def _load(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Each thing with the package that offers it."""
         for point in entry_points(group=GROUP):
             if point.name == name:
+                package = "a package" if point.dist is None else point.dist.name
                 try:
-                    found += point.load()
+                    offered = list(point.load())
                 except Exception as error:
-                    package = "a package" if point.dist is None else point.dist.name
                     raise NotImportable(
                         f"{package} offers {name} at {point.value}, which cannot be used: {described_error(error)}"
                     ) from error
+                yield from ((package, one) for one in offered)
+
+    def _by_name(self, group: str, name_of: Callable[[Any], str]) -> dict[str, Any]:
+        """Raises NotImportable where two have one name: which of them is meant would go by the order of a path."""
+        found: dict[str, Any] = {}
+        packages: dict[str, str] = {}
+        for package, one in self._load(group):
+            name = name_of(one)
+            if name in found and found[name] != one:
+                raise NotImportable(
+                    f"{packages[name]} and {package} offer {group} that are called {name!r}, and nobody could say "
+                    "which is meant: give yours another name, or remove the package"
+                )
+            found[name], packages[name] = one, package
         return found
 
-    def _entries(self, name: str) -> dict[str, Entry]:
+    def _entries(self, group: str) -> dict[str, Entry]:
         """A maker may stand in a list by itself, and then goes by its own name."""
-        found = [entry if isinstance(entry, Entry) else entries("", entry)[0] for entry in self._load(name)]
-        return {entry.name: entry for entry in found}
+        found = self._by_name(group, lambda offered: _entry(offered).name)
+        return {name: _entry(offered) for name, offered in found.items()}
 
     @cached_property
     def faults(self) -> dict[str, FaultKind]:
-        return {kind.name: kind for kind in self._load("faults")}
+        return self._by_name("faults", attrgetter("name"))
 
     @cached_property
     def oracles(self) -> dict[str, Oracle]:
-        return {oracle.guarantee: oracle for oracle in self._load("oracles")}
+        return self._by_name("oracles", attrgetter("guarantee"))
 
     @cached_property
     def schemes(self) -> dict[str, Entry]:
@@ -167,15 +182,15 @@ class Registry:
 
     @cached_property
     def subjects(self) -> dict[str, Certifiable]:
-        return {subject.query.name: subject for subject in self._load("subjects")}
+        return self._by_name("subjects", attrgetter("query.name"))
 
     @cached_property
     def upgrades(self) -> dict[str, VersionPair]:
-        return {pair.name: pair for pair in self._load("upgrades")}
+        return self._by_name("upgrades", attrgetter("name"))
 
     @cached_property
     def mutants(self) -> dict[str, Mutant]:
-        return {mutant.name: mutant for mutant in self._load("mutants")}
+        return self._by_name("mutants", attrgetter("name"))
 
     def scenario(self, name: str) -> Named:
         """A scenario by its name in the library, as `module:attribute`, under a mutant as `mutant:NAME@SCENARIO`, or
@@ -218,6 +233,10 @@ class Registry:
         mutated = mutant.make(subject.topology, subject.interval)
         scenario = Scenario(mutated, base.scenario.workload, deadline=base.scenario.deadline)
         return Named(f"{name}@{base.name}", f"{MUTANT}{name}@{base.origin}", f"Breaks: {mutant.breaks}", scenario)
+
+
+def _entry(offered: Any) -> Entry:
+    return offered if isinstance(offered, Entry) else entries("", offered)[0]
 
 
 def load_object(origin: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
@@ -88,6 +88,9 @@ class SearchPower:
     by: Counter[FoundBy]
     calm: int
     """Of those found, how many show without any failure."""
+    elsewhere: bool = False
+    """Whether it was measured on another scenario than the one that is searched: other operators, and another topology,
+    may show less."""
 
     @property
     def found(self) -> int:
@@ -108,10 +111,11 @@ class SearchPower:
             f"{counted(self.schedules, 'such schedule')}: {self.calm} without any failure, and of the other "
             f"{self.tried - self.calm}, of which some change nothing that is claimed, {self.found - self.calm} in "
             f"crashes ({how or 'none'}); measured on {measured.scenario} with {counted(measured.events, 'event')}, "
-            f"{measured.day}"
+            f"{measured.day}{_ELSEWHERE if self.elsewhere else ''}"
         )
 
 
+_ELSEWHERE: Final = ", and not on this scenario, where a search may find fewer of them"
 _SAID: Final = {
     FoundBy.VIOLATION: "by a violation",
     FoundBy.ERROR: "by an error",
@@ -135,7 +139,7 @@ def power_of(
     changed = [name for name, digest in chosen.sources.items() if digest_of(name) != digest]
     if changed:
         return f"{', '.join(changed)} changed since it was measured"
-    return of_so_many(chosen, schedules)
+    return replace(of_so_many(chosen, schedules), elsewhere=chosen.scenario != scenario)
 
 
 def of_so_many(measured: PowerMeasured, schedules: int) -> SearchPower:

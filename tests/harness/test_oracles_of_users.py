@@ -17,7 +17,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
-from streamproof.harness.core.errors import ExitStatus, InvalidHistory, InvalidScenario
+from streamproof.harness.core.errors import ExitStatus, InvalidHistory, InvalidScenario, NotImportable
 from streamproof.harness.core.guarantees import (
     Guarantee,
     amnesia_recovery,
@@ -114,6 +114,25 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     yield tmp_path
     for name in ("bounded_keys", "my_scenarios"):
         sys.modules.pop(name, None)
+
+
+def test_one_that_is_called_like_another_packages_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else which of them judges would go by the order of a path."""
+    metadata = tmp_path / "two_of_a_name-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: two-of-a-name\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[streamproof]\noracles = two_of_a_name:ORACLES\n")
+    (tmp_path / "two_of_a_name.py").write_text(
+        "from dataclasses import replace\nfrom streamproof.oracles import gap\n"
+        "def held(case, guarantee): raise NotImplementedError\n"
+        "ORACLES = [replace(gap.ORACLES[0], judge=held)]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        NotImportable, match=r"two-of-a-name offer oracles that are called 'gap-recovery'|and streamproof"
+    ):
+        Registry().oracles  # noqa: B018 - it is loaded when it is asked for
+    monkeypatch.delitem(sys.modules, "two_of_a_name")
 
 
 def test_it_is_listed_run_and_judged_again_like_ours(installed: Path, ask: Ask) -> None:

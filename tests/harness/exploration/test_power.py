@@ -102,6 +102,8 @@ class TestWhatWasMeasured:
 
     def test_is_said_on_another_scenario_with_the_one_it_was_measured_on(self) -> None:
         assert f"measured on {NAME}" in str(known(subject_of(), scenario="another"))
+        assert "and not on this scenario" in str(known(subject_of(), scenario="another"))
+        assert "and not on this scenario" not in str(known(subject_of()))
 
     def test_is_not_said_with_another_amount_of_input(self) -> None:
         assert power_of(subject_of(), CLAIMS, NAME, 60, 100) == "it was measured with 30 events"
