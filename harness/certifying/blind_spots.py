@@ -88,9 +88,9 @@ SIDE_BY_SIDE = (
 )
 ROUND_ONCE = (
     "Batches that are large enough for a loop of the query's own code to go round again: {loops} went round once at "
-    "most in each call, in the runs without failures, and nobody has died between two rounds. Who does a batch in "
-    "parts, and says with the first of them that it is there, loses the rest: have it go round more often, by larger "
-    "batches (batch_events) or smaller parts."
+    "most in each call that was told of, in the runs without failures, and nobody has died between two rounds. Who "
+    "does a batch in parts, and says with the first of them that it is there, loses the rest: have it go round more "
+    "often, by larger batches (batch_events) or smaller parts."
 )
 LOOKS_AWAY = (
     "An error that the query's own code looks away from: {functions} may (`suppress`, `return_exceptions`, work that "

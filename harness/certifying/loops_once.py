@@ -3,6 +3,7 @@ durable in a round: nobody has died between two rounds of theirs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..contracts.query import Query
@@ -12,13 +13,10 @@ from ..crash_points.inside_python.own_loops import Loop, own_loops
 from ..crash_points.inside_python.watching import TIMES
 from .attempts import Attempt
 
-_Passed = Mapping[int, int]
-"""By line of one function, how often a batch has passed it in one process; more often than `TIMES` nobody is told."""
-
 
 def loops_that_went_round_once(query: Query, attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """`sinks.write:31`, of each loop. One that was not come to is none: its lines were never run. `attempts` are those
-    that were watched."""
+    """`sinks.write:31`, of each loop. One that was not come to is none: its lines were never run; and of calls of which
+    lines are not told any more it is not known. `attempts` are those that were watched."""
     attempts = list(attempts)
     passed = _passed(attempts)
     once = [one for one in own_loops(query) if _once(one, passed.get(one.function, ()))]
@@ -26,7 +24,8 @@ def loops_that_went_round_once(query: Query, attempts: Iterable[Attempt]) -> tup
 
 
 def _leaves(loop: Loop, attempt: Attempt) -> bool:
-    """Whether a round has left something that outlives a crash."""
+    """Whether a round has left something that outlives a crash. What is done once the function has returned is none of
+    it."""
     in_round, before = False, ""
     journalled = any(one.address.point is Point.FILE for one in attempt.passed)
     for one in attempt.passed:
@@ -39,32 +38,44 @@ def _leaves(loop: Loop, attempt: Attempt) -> bool:
             return True
         before = state
         if line is not None and line.function == loop.function:
-            in_round = line.line in loop.within
+            in_round = line.line in loop.within and not loop.course.may_be_over(line.line)
+        elif line is not None and line.function in loop.callers:
+            in_round = False
     return False
 
 
-def _passed(attempts: Iterable[Attempt]) -> Mapping[str, Sequence[_Passed]]:
-    """By function, of each batch of each attempt, in the driver and in tasks."""
-    found: dict[str, dict[tuple[int, str, str], dict[int, int]]] = {}
+def _passed(attempts: Iterable[Attempt]) -> Mapping[str, Sequence[Sequence[CodeLine]]]:
+    """By function, the lines of each batch of each attempt, in the driver and in tasks, in the order in which they were
+    passed."""
+    found: dict[str, dict[tuple[int, str, str], list[CodeLine]]] = {}
     for number, attempt in enumerate(attempts):
         for one in attempt.passed:
             line = CodeLine.of(one.address.key) if one.address.point is Point.LINE else None
             if line is not None and not line.called:
                 batch = number, one.address.actor, line.batch
-                times = found.setdefault(line.function, {}).setdefault(batch, {})
-                times[line.line] = max(times.get(line.line, 0), line.time)
+                found.setdefault(line.function, {}).setdefault(batch, []).append(line)
     return {function: [*batches.values()] for function, batches in found.items()}
 
 
-def _once(loop: Loop, batches: Sequence[_Passed]) -> bool:
-    came = False
-    for passed in batches:
-        calls = min((-(-passed[line] // most) for line, most in loop.calls.items() if line in passed), default=1)
-        # Of the others, how often they were passed is not known.
-        told = {line: most * calls for line, most in loop.rounds.items() if line in passed and most * calls < TIMES}
-        if not told and loop.rounds.keys() & passed.keys():
-            return False
-        if any(passed[line] > most for line, most in told.items()):
-            return False
-        came |= bool(told)
-    return came
+def _once(loop: Loop, batches: Sequence[Sequence[CodeLine]]) -> bool:
+    return any(line.line in loop.rounds for lines in batches for line in lines) and not any(
+        _goes_round_again(loop, lines) for lines in batches
+    )
+
+
+def _goes_round_again(loop: Loop, lines: Sequence[CodeLine]) -> bool:
+    """Whether these lines, which follow each other, say so. More often than `TIMES` nobody is told of one."""
+    own = loop.within | loop.asks
+    times = Counter[int]()
+    untold: set[int] = set()
+    before: int | None = None
+    for one in lines:
+        if before is None or one.line not in own or loop.course.may_have_left(before, one.line, own, untold):
+            times.clear()
+        times[one.line] += 1
+        if one.line in loop.rounds and times[one.line] > loop.rounds[one.line]:
+            return True
+        before = one.line
+        if one.time >= TIMES:
+            untold.add(before)
+    return False

@@ -103,8 +103,13 @@ def _lines_of(code: CodeType) -> Iterator[int]:
     for one in dis.get_instructions(code):
         # Not `starts_line`, which is no number since Python 3.13.
         line = line_of(one) or line
-        if line is not None and not (line == code.co_firstlineno and one.opname in _OF_THE_CALL):
+        if line is not None and not is_of_the_call(one, line, code):
             yield line
+
+
+def is_of_the_call(one: dis.Instruction, line: int | None, code: CodeType) -> bool:
+    """Whether it belongs to the call of a function, and not yet to its first line."""
+    return line == code.co_firstlineno and one.opname in _OF_THE_CALL
 
 
 def line_of(one: dis.Instruction) -> int | None:
