@@ -54,6 +54,15 @@ def until_done(rows, size):
     return rows
 
 
+def until_none_is_left(rows, size):
+    while True:
+        part = rows[:size]
+        if not part:
+            break
+        put(part, size)
+        del rows[:size]
+
+
 def by_row(rows, size):
     for row in rows:
         put(row, row)
@@ -174,7 +183,7 @@ def writes_what_was_taken(rows, size):
 
 
 def write(frame, batch):
-    often_in_a_batch, bare_twice, bare_while_often, in_steps, by_row_if
+    until_none_is_left, often_in_a_batch, bare_twice, bare_while_often, in_steps, by_row_if
     writes_the_first, writes_the_same, writes_what_was_taken
     in_parts, until_empty, until_done, by_row, in_parts_by_row, again_if_it_fails, in_memory, of_no_rows
     in_one_line, twice_in_a_batch
@@ -226,6 +235,7 @@ def line_of(function: str, text: str) -> int:
         ("in_parts", "    for at in range(0, len(rows), size):"),
         ("until_empty", "        put(rows[:size], size)"),
         ("until_done", "        put(rows[:size], size)"),
+        ("until_none_is_left", "        part = rows[:size]"),
         ("in_parts_by_row", "    for at in range(0, len(rows), size):"),
     ],
 )
