@@ -43,7 +43,8 @@ class Course:
 
     def may_have_left(self, before: int, line: int, lines: Collection[int], untold: Collection[int]) -> bool:
         """Whether between these two, the one told next after the other, other lines than `lines` may have been passed,
-        or the function may have returned and been called anew; `untold` are those of which nobody is told any more."""
+        or the function may have returned and been called anew, as it must have where the one cannot follow the other.
+        `untold` are those of which nobody is told any more."""
         stays = {before}
         left: set[int] = set()
         waiting = [(before, False)]
