@@ -62,10 +62,11 @@ BY_THE_CLOCK = (
     "seconds, where what was begun a moment ago is left alone: crash states wait for their turn."
 )
 BY_NUMBERS = (
-    "What goes by the number of a file (`st_ino`), by how many folders lie in one (`st_nlink`), or by what Spark "
-    "counts (stages, tasks), in crash states: {functions} may. Files that were put back have other numbers, states in "
-    "which a folder that nobody lists has more in it count as one, and a session in which one attempt follows the "
-    "other goes on to count, where a driver that is started again begins anew: real kills alone show that."
+    "What goes by the number of a file (`st_ino`), by how many blocks it takes (`st_blocks`), by how many folders lie "
+    "in one (`st_nlink`), or by what Spark counts (stages, tasks), in crash states: {functions} may. Files that were "
+    "put back have other numbers, and may take more blocks or fewer, states in which a folder that nobody lists has "
+    "more in it count as one, and a session in which one attempt follows the other goes on to count, where a driver "
+    "that is started again begins anew: real kills alone show that."
 )
 BY_WHERE = (
     "A query that comes back elsewhere than it died: on a machine of another name, as a new pod has, in a container "
@@ -87,9 +88,9 @@ SIDE_BY_SIDE = (
 )
 ROUND_ONCE = (
     "Batches that are large enough for a loop of the query's own code to go round again: {loops} went round once at "
-    "most in each call, in the runs without failures, and nobody has died between two rounds. Who does a batch in "
-    "parts, and says with the first of them that it is there, loses the rest: have it go round more often, by larger "
-    "batches (batch_events) or smaller parts."
+    "most in each call that was told of, in the runs without failures, and nobody has died between two rounds. Who "
+    "does a batch in parts, and says with the first of them that it is there, loses the rest: have it go round more "
+    "often, by larger batches (batch_events) or smaller parts."
 )
 LOOKS_AWAY = (
     "An error that the query's own code looks away from: {functions} may (`suppress`, `return_exceptions`, work that "

@@ -8,7 +8,7 @@ with the last. Then there are crashes during the recovery from a crash, and driv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from .conclusion import Planned
 from .names_in_batches import by_rank
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
-from .told_by_names import ToldBySink, told_by_names
+from .told_by_names import told_by_names
 from .waiting import SEALING
 
 USUAL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER, Victim.REQUEST)
@@ -335,7 +335,8 @@ def almost_done(passed: Iterable[Passed], batch: int) -> Passed | None:
 def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
     """Of a batch whose sink, in that folder, holds other names after some of its effects, or something else in a SQLite
     database: the last of these points with each of that which is neither what it begins nor what it almost ends with,
-    the last first, and at most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there,
+    the last first. Those of other names come before those of which the databases alone differ, and of either there are
+    at most so many as `MOST_HALF_DONE`. Who repairs what a crash has left goes by what is there,
     and where the last effect alone is missing, some of it is over."""
     within = list(passed)
     last = almost_done(within, batch)
@@ -343,13 +344,23 @@ def half_done(passed: Iterable[Passed], batch: int, home: Path) -> list[Passed]:
         return []
     of_batch = [one for one in within[: within.index(last) + 1] if batch_of(one.address) == batch]
     with_state = [(one, one.state) for one in of_batch if one.state is not None]
-    found: dict[ToldBySink, Passed] = {}
-    began: ToldBySink | None = None
-    for (one, _), told in zip(with_state, told_by_names([state for _, state in with_state], home), strict=True):
+    points = [one for one, _ in with_state]
+    told = told_by_names([state for _, state in with_state], home)
+    of_names = _last_of_each(points, [frozenset(path for path, _ in one) for one in told], last)
+    of_databases = [one for one in _last_of_each(points, told, last) if one not in of_names]
+    return [*of_names[:MOST_HALF_DONE], *of_databases[:MOST_HALF_DONE]]
+
+
+def _last_of_each(points: Sequence[Passed], told: Sequence[Hashable], last: Passed) -> list[Passed]:
+    """The last of these points with each of what is told at them, the last first, but for what is told where the batch
+    begins, and `last`."""
+    found: dict[Hashable, Passed] = {}
+    began: Hashable = None
+    for one, says in zip(points, told, strict=True):
         if one.address.point is Point.ADD_BATCH:
-            began = told
-        found[told] = one
-    return [one for told, one in reversed(found.items()) if told != began and one is not last][:MOST_HALF_DONE]
+            began = says
+        found[says] = one
+    return [one for says, one in reversed(found.items()) if says != began and one is not last]
 
 
 def repairs(profile: Profile, recovery: Profile, batch: int) -> list[Passed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,18 @@ def own_lines(query: Query) -> Mapping[str, frozenset[int]]:
 def own_functions(query: Query) -> list[FunctionType]:
     """The user's functions that a query hands over, and those that they can come to by a name."""
     return [one for one in _own_code(query) if isinstance(one, FunctionType)]
+
+
+def functions_whose_code(query: Query, asks: Callable[[FunctionType, CodeType], bool]) -> tuple[str, ...]:
+    """The names (`sinks.write`), in order, of the user's functions, and of those within them, of which that is so: each
+    code in a function is asked about. A comprehension, or a lambda, is part of its function."""
+    found = set()
+    for function in own_functions(query):
+        for code in codes_in(function.__code__):
+            if asks(function, code):
+                own = function.__code__ if code.co_name.startswith("<") else code
+                found.add(name_in(module_of_code(function), own))
+    return tuple(sorted(found))
 
 
 def own_data_sources(query: Query) -> tuple[str, ...]:
@@ -91,8 +103,13 @@ def _lines_of(code: CodeType) -> Iterator[int]:
     for one in dis.get_instructions(code):
         # Not `starts_line`, which is no number since Python 3.13.
         line = line_of(one) or line
-        if line is not None and not (line == code.co_firstlineno and one.opname in _OF_THE_CALL):
+        if line is not None and not is_of_the_call(one, line, code):
             yield line
+
+
+def is_of_the_call(one: dis.Instruction, line: int | None, code: CodeType) -> bool:
+    """Whether it belongs to the call of a function, and not yet to its first line."""
+    return line == code.co_firstlineno and one.opname in _OF_THE_CALL
 
 
 def line_of(one: dis.Instruction) -> int | None:

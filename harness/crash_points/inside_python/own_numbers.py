@@ -5,21 +5,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .names import module_of_code, name_in
-from .own_lines import codes_in, own_functions
+from .own_lines import functions_whose_code
 
 if TYPE_CHECKING:
     from ...contracts.query import Query
 
 _OF_FILES: Final = frozenset({"st_ino", "inode", "st_nlink", "st_blocks"})
-"""Files that were put back have other inodes, and how many lie in a folder, as it says itself, tells no two apart."""
+"""Files that were put back have other inodes, and may take more blocks or fewer; and how many lie in a folder, as it
+says itself, tells no two apart."""
 _OF_SPARK: Final = frozenset({"taskAttemptId", "stageId", "getActiveJobsIds", "getActiveStageIds"})
 """A session in which one attempt follows the other goes on to count, and a driver that is started again begins anew."""
 
 
 def functions_that_go_by_numbers(query: Query) -> tuple[str, ...]:
     """Their names (`sinks.write`), in order."""
-    codes = ((function, code) for function in own_functions(query) for code in codes_in(function.__code__))
     wanted = _OF_FILES | _OF_SPARK
-    found = {name_in(module_of_code(function), code) for function, code in codes if wanted & {*code.co_names}}
-    return tuple(sorted(found))
+    return functions_whose_code(query, lambda _, code: bool(wanted & {*code.co_names}))

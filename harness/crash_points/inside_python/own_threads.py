@@ -6,10 +6,11 @@ from concurrent.futures import Executor
 from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, Final
 
-from .names import module_of_code, name_in
-from .own_lines import codes_in, own_functions
+from .own_lines import functions_whose_code
 
 if TYPE_CHECKING:
+    from types import CodeType, FunctionType
+
     from ...contracts.query import Query
 
 _KINDS: Final = frozenset(
@@ -24,13 +25,10 @@ _ASKING: Final = frozenset(
 
 def functions_that_work_beside(query: Query) -> tuple[str, ...]:
     """Their names (`sinks.write`), in order. What is called in turn, outside of the user's code, is not looked into."""
-    found = set()
-    for function in own_functions(query):
-        for code in codes_in(function.__code__):
-            names = {*code.co_names}
-            pools = any(isinstance(function.__globals__.get(name), Executor | Pool) for name in names)
-            if pools or names & (_KINDS | _ASKING):
-                # A comprehension is part of its function.
-                own = function.__code__ if code.co_name.startswith("<") else code
-                found.add(name_in(module_of_code(function), own))
-    return tuple(sorted(found))
+    return functions_whose_code(query, _asks)
+
+
+def _asks(function: FunctionType, code: CodeType) -> bool:
+    names = {*code.co_names}
+    pools = any(isinstance(function.__globals__.get(name), Executor | Pool) for name in names)
+    return pools or bool(names & (_KINDS | _ASKING))

@@ -3,20 +3,21 @@ is; as far as their code says so by names."""
 
 from __future__ import annotations
 
+import linecache
 import os
 import platform
 import socket
 from typing import TYPE_CHECKING, Final
 
-from .names import module_of_code, name_in
-from .own_lines import codes_in, own_functions
+from .own_lines import functions_whose_code
 
 if TYPE_CHECKING:
     from types import CodeType, FunctionType
 
     from ...contracts.query import Query
 
-_OF_PROCESSES: Final = frozenset({"getpid", "getppid", "current_process"})
+_NUMBER: Final = "getpid"
+_OF_PROCESSES: Final = frozenset({_NUMBER, "getppid", "current_process"})
 _OF_MACHINES: Final = frozenset({"gethostname", "getfqdn", "gethostbyname", "getnode", "uname", "uuid1"})
 _OF_CLUSTERS: Final = frozenset({"defaultParallelism", "getExecutorMemoryStatus"})
 _IN_THE_ENVIRONMENT: Final = frozenset({"HOSTNAME", "POD_NAME", "POD_IP", "SPARK_EXECUTOR_POD_NAME", "SPARK_LOCAL_IP"})
@@ -26,14 +27,7 @@ _NODE: Final = "node"
 
 def functions_that_go_by_where_they_run(query: Query) -> tuple[str, ...]:
     """Their names (`sinks.write`), in order. What is called in turn, outside of the user's code, is not looked into."""
-    found = set()
-    for function in own_functions(query):
-        for code in codes_in(function.__code__):
-            if _asks(function, code):
-                # A comprehension is part of its function.
-                own = function.__code__ if code.co_name.startswith("<") else code
-                found.add(name_in(module_of_code(function), own))
-    return tuple(sorted(found))
+    return functions_whose_code(query, _asks)
 
 
 def _asks(function: FunctionType, code: CodeType) -> bool:
@@ -47,5 +41,12 @@ def _asks(function: FunctionType, code: CodeType) -> bool:
     if any(one is asked for one in held for asked in functions) or (_NODE in names and platform in held):
         return True
     # What its module has asked for, when it was imported.
-    here = (socket.gethostname(), os.getpid())
-    return any(type(one) is type(said) and one == said for one in held for said in here)
+    if socket.gethostname() in [one for one in held if isinstance(one, str)]:
+        return True
+    # In a container, each constant that is 1 would be the process's number.
+    return os.getpid() in [one for one in held if type(one) is int] and _module_says(function, _NUMBER)
+
+
+def _module_says(function: FunctionType, word: str) -> bool:
+    """Not where its source is not at hand."""
+    return any(word in line for line in linecache.getlines(function.__code__.co_filename, function.__globals__))

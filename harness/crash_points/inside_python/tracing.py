@@ -32,7 +32,7 @@ from .whose import OURS
 
 Hold = Callable[[str, Side, str, str], None]
 """Says that the thread has come to a point: the actor, the side, the key, the text of the line."""
-_GENERATORS: Final = 0x20 | 0x80 | 0x200
+GENERATORS: Final = 0x20 | 0x80 | 0x200
 """The flags of code that is left and entered again: generators and coroutines."""
 
 _CALLERS: Final = frozenset({"pyspark", "py4j", OURS})
@@ -272,7 +272,7 @@ class Tracer:
         set_profiler(self._before)
         if self._effects is not None:
             self._effects.leave()
-        if not frame.f_code.co_flags & _GENERATORS:
+        if not frame.f_code.co_flags & GENERATORS:
             self._left()
 
     def _arrive(self, function: _Function, frame: FrameType, called: str = "") -> str:

@@ -221,6 +221,10 @@ def counts_folders_without_listing_them(frame: Any, batch: int, folders: Any) ->
     (folders.sink / f"{folders.sink.stat().st_nlink}").touch()
 
 
+def knows_a_file_by_its_blocks(frame: Any, batch: int, folders: Any) -> None:
+    (folders.sink / str((folders.sink / "rows").stat().st_blocks)).touch()
+
+
 def names_files_by_tasks(frame: Any, batch: int, folders: Any) -> None:
     frame.foreach(lambda row: (folders.sink / f"{TaskContext.get().stageId()}").write_text(row.value))
 
@@ -231,7 +235,7 @@ def names_files_by_tasks(frame: Any, batch: int, folders: Any) -> None:
         (writes_by_itself, ""),
         (knows_a_file_by_its_number, f"{__name__}.knows_a_file_by_its_number"),
         (counts_folders_without_listing_them, f"{__name__}.counts_folders_without_listing_them"),
-        (names_files_by_tasks, f"{__name__}.names_files_by_tasks.<locals>.<lambda>"),
+        (names_files_by_tasks, f"{__name__}.names_files_by_tasks"),
     ],
 )
 def test_who_goes_by_a_number_that_a_crash_state_has_otherwise_is_named(
@@ -240,3 +244,10 @@ def test_who_goes_by_a_number_that_a_crash_state_has_otherwise_is_named(
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
     note_numbers(state, foreach_batch(function, read=as_it_comes))
     assert state.not_covered == ([BY_NUMBERS.format(functions=named)] if named else [])
+
+
+def test_who_goes_by_the_blocks_of_a_file_is_told_that_crash_states_have_others(tmp_path: Path) -> None:
+    state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
+    note_numbers(state, foreach_batch(knows_a_file_by_its_blocks, read=as_it_comes))
+    (said,) = state.not_covered
+    assert "`st_blocks`" in said

@@ -54,6 +54,15 @@ def until_done(rows, size):
     return rows
 
 
+def until_none_is_left(rows, size):
+    while True:
+        part = rows[:size]
+        if not part:
+            break
+        put(part, size)
+        del rows[:size]
+
+
 def by_row(rows, size):
     for row in rows:
         put(row, row)
@@ -102,7 +111,80 @@ def twice_in_a_batch(rows, size):
     in_parts([*rows], size)
 
 
+def often_in_a_batch(rows, size):
+    for _ in range(5):
+        in_parts([*rows], size)
+
+
+def bare(rows, size):
+    for at in range(0, len(rows), size):
+        put(rows[at : at + size], at)
+
+
+def bare_while(rows, size):
+    while rows:
+        put(rows[:size], size)
+        del rows[:size]
+
+
+def bare_twice(rows, size):
+    bare([*rows], size)
+    bare([*rows], size)
+
+
+def bare_while_often(rows, size):
+    for _ in range(5):
+        bare_while([*rows], size)
+
+
+def in_steps(rows, size):
+    for row in rows:
+        for at in range(0, row, row):
+            put(row, at)
+
+
+def by_row_if(rows, size):
+    for row in rows:
+        rows.index(row)
+        if row == rows[-1]:
+            put(row, row)
+
+
+def first_of(rows, size):
+    for row in rows:
+        if row:
+            return row
+
+
+def same_of(rows, size):
+    for row in rows:
+        if row:
+            return str(row)
+
+
+def take_all(rows, size):
+    while rows:
+        rows.pop()
+
+
+def writes_the_first(rows, size):
+    first_of(rows, size)
+    put(rows, size)
+
+
+def writes_the_same(rows, size):
+    same = same_of(rows, size)
+    put(same, size)
+
+
+def writes_what_was_taken(rows, size):
+    take_all(rows[:1], size)
+    put(rows, size)
+
+
 def write(frame, batch):
+    until_none_is_left, often_in_a_batch, bare_twice, bare_while_often, in_steps, by_row_if
+    writes_the_first, writes_the_same, writes_what_was_taken
     in_parts, until_empty, until_done, by_row, in_parts_by_row, again_if_it_fails, in_memory, of_no_rows
     in_one_line, twice_in_a_batch
 """
@@ -153,6 +235,7 @@ def line_of(function: str, text: str) -> int:
         ("in_parts", "    for at in range(0, len(rows), size):"),
         ("until_empty", "        put(rows[:size], size)"),
         ("until_done", "        put(rows[:size], size)"),
+        ("until_none_is_left", "        part = rows[:size]"),
         ("in_parts_by_row", "    for at in range(0, len(rows), size):"),
     ],
 )
@@ -173,17 +256,40 @@ def test_a_try_that_is_not_made_again_is_a_loop_that_goes_round_once(sink: Modul
     ] == ["a_sink.again_if_it_fails"]
 
 
-@pytest.mark.parametrize("function", ["by_row", "of_no_rows", "in_one_line", "in_memory"])
+@pytest.mark.parametrize("function", ["by_row", "by_row_if", "of_no_rows", "in_one_line", "in_memory"])
 def test_loops_that_go_round_often_or_never_or_leave_nothing_are_not_named(sink: ModuleType, function: str) -> None:
     query = foreach_batch(sink.write, as_it_comes)
     assert loops_that_went_round_once(query, [attempt_with(sink, function, 4)]) == ()
 
 
-def test_a_loop_of_a_function_that_is_called_twice_in_a_batch_goes_round_once_in_each_call(sink: ModuleType) -> None:
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        ("twice_in_a_batch", "in_parts"),
+        ("often_in_a_batch", "in_parts"),
+        ("bare_twice", "bare"),
+        ("bare_while_often", "bare_while"),
+    ],
+)
+def test_a_loop_of_a_function_that_is_called_again_in_a_batch_goes_round_once_in_each_call(
+    sink: ModuleType, function: str, named: str
+) -> None:
     query = foreach_batch(sink.write, as_it_comes)
-    (said,) = loops_that_went_round_once(query, [attempt_with(sink, "twice_in_a_batch", 4)])
-    assert said.startswith("a_sink.in_parts:")
-    assert loops_that_went_round_once(query, [attempt_with(sink, "twice_in_a_batch", 2)]) == ()
+    (said,) = loops_that_went_round_once(query, [attempt_with(sink, function, 4)])
+    assert said.startswith(f"a_sink.{named}:")
+    assert loops_that_went_round_once(query, [attempt_with(sink, function, 2)]) == ()
+
+
+def test_a_loop_within_another_goes_round_once_each_time_that_it_is_come_to(sink: ModuleType) -> None:
+    query = foreach_batch(sink.write, as_it_comes)
+    line = line_of("in_steps", "        for at in range(0, row, row):")
+    assert loops_that_went_round_once(query, [attempt_with(sink, "in_steps", 4)]) == (f"a_sink.in_steps:{line}",)
+
+
+@pytest.mark.parametrize("function", ["writes_the_first", "writes_the_same", "writes_what_was_taken"])
+def test_a_loop_leaves_nothing_of_what_is_done_once_its_function_has_returned(sink: ModuleType, function: str) -> None:
+    query = foreach_batch(sink.write, as_it_comes)
+    assert loops_that_went_round_once(query, [attempt_with(sink, function, 4)]) == ()
 
 
 def test_the_certificate_says_first_which_loops_went_round_once(sink: ModuleType, tmp_path: Path) -> None:

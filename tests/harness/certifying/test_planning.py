@@ -294,32 +294,48 @@ def test_a_batch_is_half_done_wherever_its_sink_holds_other_names_than_before_an
     assert half_done([begun, *many, over], 1, Path("/")) == many[7:4:-1]
 
 
+def with_database(
+    point: Point, side: Side, key: str, content: str, back: str = "", names: Sequence[str] = ()
+) -> Passed:
+    files = [StateEntry(f"/sink/{name}", "1") for name in names]
+    files += [StateEntry("/sink/t.db", content, rolled_back=back)]
+    files += [StateEntry("/sink/t.db-journal", f"of {content}", rolled_back=back)] if back else []
+    return replace(passed(point, side, key), state=CrashState(tuple(files)))
+
+
+def transaction(number: int, names: Sequence[str] = ()) -> list[Passed]:
+    """Its journal is made, the database is written, and the journal goes."""
+    back = f"put back: of {number}"
+    return [
+        with_database(Point.FILE, Side.AFTER, f"1/create sink/t.db-journal#{number}", f"{number}", back, names),
+        with_database(Point.FILE, Side.AFTER, f"1/write sink/t.db#{number}", f"{number + 1}", back, names),
+        with_database(Point.FILE, Side.AFTER, f"1/unlink sink/t.db-journal#{number}", f"{number + 1}", "", names),
+    ]
+
+
 def test_a_batch_is_half_done_wherever_its_database_holds_something_else_than_before_and_at_its_end() -> None:
-    def at(point: Point, side: Side, key: str, content: str, back: str = "") -> Passed:
-        files = [StateEntry("/sink/t.db", content, rolled_back=back)]
-        files += [StateEntry("/sink/t.db-journal", f"of {content}", rolled_back=back)] if back else []
-        return replace(passed(point, side, key), state=CrashState(tuple(files)))
-
-    def transaction(number: int) -> list[Passed]:
-        """Its journal is made, the database is written, and the journal goes."""
-        back = f"put back: of {number}"
-        return [
-            at(Point.FILE, Side.AFTER, f"1/create sink/t.db-journal#{number}", f"{number}", back),
-            at(Point.FILE, Side.AFTER, f"1/write sink/t.db#{number}", f"{number + 1}", back),
-            at(Point.FILE, Side.AFTER, f"1/unlink sink/t.db-journal#{number}", f"{number + 1}"),
-        ]
-
-    begun, over = at(Point.ADD_BATCH, Side.BEFORE, "1", "0"), at(Point.ADD_BATCH, Side.AFTER, "1", "3")
+    begun = with_database(Point.ADD_BATCH, Side.BEFORE, "1", "0")
     one, two, three = map(transaction, range(3))
-    course = [begun, *one, *two, *three, over]
+    course = [begun, *one, *two, *three, with_database(Point.ADD_BATCH, Side.AFTER, "1", "3")]
     last = almost_done(course, 1)
     assert last is three[1]
     found = half_done(course, 1, Path("/"))
     assert len(found) == MOST_HALF_DONE
     assert two[1] in found, "what the first transaction has left, in the midst of the second one"
     assert one[2] in found, "the same, between the two"
-    ended = at(Point.ADD_BATCH, Side.AFTER, "1", "1")
+    ended = with_database(Point.ADD_BATCH, Side.AFTER, "1", "1")
     assert half_done([begun, *one, ended], 1, Path("/")) == []
+
+
+def test_what_a_database_holds_pushes_out_no_point_at_which_the_sink_holds_other_names() -> None:
+    begun = with_database(Point.ADD_BATCH, Side.BEFORE, "1", "0")
+    first = with_database(Point.FILE, Side.AFTER, "1/create sink/a#1", "0", "", ["a"])
+    second = with_database(Point.FILE, Side.AFTER, "1/create sink/b#1", "0", "", ["a", "b"])
+    noted = [one for number in range(5) for one in transaction(number, ["a", "b"])]
+    over = with_database(Point.ADD_BATCH, Side.AFTER, "1", "5", "", ["a", "b"])
+    found = half_done([begun, first, second, *noted, over], 1, Path("/"))
+    assert first in found
+    assert len([one for one in found if one in noted]) > MOST_HALF_DONE
 
 
 def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:

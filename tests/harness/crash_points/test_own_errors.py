@@ -16,8 +16,12 @@ from streamproof.harness.crash_points.inside_python.own_errors import functions_
 MODULE = """
 import asyncio
 import contextlib
+import threading
 from concurrent import futures
 from contextlib import suppress
+from multiprocessing.pool import ThreadPool
+
+SHARED = futures.ThreadPoolExecutor(1)
 
 
 def store(row):
@@ -36,6 +40,11 @@ def query(tmp_path: Path, body: str) -> Query:
         "with contextlib.suppress(OSError): store(frame)",
         "asyncio.run(asyncio.gather(*frame, return_exceptions=True))",
         "futures.wait([futures.ThreadPoolExecutor(2).submit(store, row) for row in frame])",
+        "print({}.get(1), [futures.ThreadPoolExecutor(2).submit(store, row) for row in frame])",
+        "futures.ThreadPoolExecutor(2).map(store, frame)",
+        "SHARED.map(store, frame)",
+        "ThreadPool(2).imap(store, frame)",
+        "threading.Thread(target=store, args=(frame,)).start()",
     ],
 )
 def test_who_may_look_away_from_an_error_is_named(tmp_path: Path, body: str) -> None:
@@ -48,6 +57,11 @@ def test_who_may_look_away_from_an_error_is_named(tmp_path: Path, body: str) -> 
         "store(frame)",
         "[one.result() for one in [futures.ThreadPoolExecutor(2).submit(store, row) for row in frame]]",
         "asyncio.run(asyncio.gather(*frame))",
+        "list(futures.ThreadPoolExecutor(2).map(store, frame))",
+        "[row for row in SHARED.map(store, frame)]",
+        "ThreadPool(2).map(store, frame)",
+        "ThreadPool(2).map_async(store, frame).get()",
+        "frame.rdd.map(store)",
     ],
 )
 def test_whom_an_error_comes_to_is_not(tmp_path: Path, body: str) -> None:

@@ -53,6 +53,16 @@ def test_who_goes_by_something_else_is_not(tmp_path: Path, body: str) -> None:
     assert functions_that_go_by_where_they_run(query(tmp_path, body)) == ()
 
 
+def test_a_constant_that_is_this_process_s_number_is_none_where_nobody_asks_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    (tmp_path / "constant").mkdir()
+    constant = query_of(tmp_path / "constant", "PARTS = 1", "print(PARTS)")
+    assert functions_that_go_by_where_they_run(constant) == ()
+    assert functions_that_go_by_where_they_run(query(tmp_path, "print(NUMBER)")) == ("a_sink.write",)
+
+
 def test_that_it_always_comes_back_on_the_same_machine_is_said(tmp_path: Path) -> None:
     state = CampaignState(tmp_path, (), {}, Budget(), lambda progress: None)
     note_whereabouts(state, query(tmp_path, "print(frame)"))
