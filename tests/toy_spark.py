@@ -554,7 +554,7 @@ def _attempt(
             if watched:
                 announce(env[POINTS], point, side, f"{actor}:{key}" if point in FINE_POINTS else key)
         elif run.armed is None:
-            harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, exact=True))
+            harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, True, time.monotonic_ns()))
             harness.receive()
         if process.killed.is_set():
             raise SystemExit(-9)

@@ -29,8 +29,8 @@ def described(function: Callable[..., Any]) -> dict[str, str | None]:
 
 
 def keep_source(function: Callable[..., Any]) -> None:
-    """From now on, the text of its module as it is now is what is recorded of it: that of a file which somebody goes on
-    to edit is none that runs here."""
+    """From now on, the text of its module as it is now is what is recorded of it, however the file is edited from here
+    on. What was edited already since the module was imported nobody sees: then it is a text that does not run."""
     _source_digest(function)
 
 

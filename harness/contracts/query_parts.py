@@ -26,6 +26,8 @@ STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The state store that a StatefulProcessor needs."""
 NO_TIMEOUT, EVENT_TIMEOUT = "NoTimeout", "EventTimeTimeout"
+_TIMEOUTS = (NO_TIMEOUT, EVENT_TIMEOUT, "ProcessingTimeTimeout")
+_TIME_MODES = ("none", "eventTime", "processingTime")
 _PROCESSING_TIME = "processingtime"
 """How a time mode begins, or a time-out, that goes by it."""
 
@@ -122,6 +124,8 @@ def pandas_with_state(
     `output` and `state` are columns, in SQL's words; `timeout` NoTimeout, EventTimeTimeout or ProcessingTimeTimeout;
     the rest is as for `processor`.
     """
+    if timeout not in _TIMEOUTS:
+        raise InvalidScenario(f"timeout={timeout!r}; there are: {_quoted(_TIMEOUTS)}")
     arguments = (output, state, _spark_mode(mode), timeout)
     late = watermark or ("0 seconds" if timeout == EVENT_TIMEOUT else "")
     transform = _Grouped("applyInPandasWithState", function, arguments, key, late)
@@ -143,6 +147,9 @@ def _processor(
     rows: tuple[str, ...] | None,
     surroundings: QuerySettings,
 ) -> Query:
+    # Spark reads them in any case.
+    if not isinstance(time_mode, str) or time_mode.lower() not in map(str.lower, _TIME_MODES):
+        raise InvalidScenario(f"time_mode={time_mode!r}; there are: {_quoted(_TIME_MODES)}")
     late = watermark or ("0 seconds" if time_mode.lower() == "eventtime" else "")
     transform = _Grouped(method, code, (output, _spark_mode(mode), time_mode), key, late)
     known = _named(code, surroundings)
@@ -248,6 +255,11 @@ def _named(code: Any, surroundings: QuerySettings) -> QuerySettings:
     name = getattr(found, "__name__", type(found).__name__).strip("_")
     words = "query" if name == "<lambda>" else "-".join(_WORDS.split(name)).lower()
     return {**surroundings, "name": surroundings.get("name") or words}
+
+
+def _quoted(values: tuple[str, ...]) -> str:
+    """As they are to be written: `None` is none of them, and "none" may be."""
+    return ", ".join(f'"{value}"' for value in values)
 
 
 def _spark_mode(mode: OutputMode | str) -> str:

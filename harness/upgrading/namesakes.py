@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ..contracts.query import Query
@@ -20,40 +20,57 @@ def require_no_namesakes(path_before: Sequence[str]) -> None:
     """Once both versions are loaded. `path_before` is where modules were looked for before: what the versions have put
     there themselves are folders of their own. Raises InvalidScenario where code of the user's imports a module, be it
     within a function, that such a folder has, and another one on the path has otherwise."""
-    own = [Path(entry).resolve() for entry in sys.path if entry not in path_before]
-    if not own:
-        return
-    everywhere = list(dict.fromkeys(Path(entry).resolve() for entry in sys.path))
-    for name, importing in sorted(_imported_by(modules_of_the_user()).items()):
-        if name in sys.stdlib_module_names and _is_loaded_from_elsewhere(name, own):
-            # Python had it before anybody looked into these folders, and nobody gets another.
-            continue
-        for place in own:
-            content = _content(place, name)
-            others = everywhere if content else []
-            other = next((one for one in others if _content(one, name) not in ((), content)), None)
-            if other is not None:
-                raise _namesake(importing, name, other, place)
+    own = _folders(entry for entry in sys.path if entry not in path_before)
+    everywhere = _folders(sys.path)
+    imported = _imported_by(modules_of_the_user()) if own else {}
+    for name, importing in sorted(imported.items()):
+        found = _found_in(name, everywhere) if _first_with(name, own) else None
+        if found is not None and not _is_pythons(name, found):
+            _require_no_rival(importing, name, found, everywhere, everywhere)
 
 
 def require_modules_of_their_own(queries: Sequence[Query]) -> None:
     """Of versions that were loaded by whomever: nobody knows what the path was before. Raises InvalidScenario where
-    code of theirs imports a module that a folder on the path has, which is that of this code or lies below it, and this
-    process has it otherwise, from elsewhere."""
-    path = list(dict.fromkeys(Path(entry).resolve() for entry in sys.path))
+    code of theirs imports a module that this process has from elsewhere, and that a folder has otherwise which is that
+    of this code or lies below it: one that is on the path, or that of a module of no package, where Python looks when
+    that runs alone, and whoever has loaded it may have looked meanwhile."""
+    path = _folders(sys.path)
     for module in _modules_of(queries):
         file = Path(module.__file__ or "").resolve()
-        beside = [one for one in path if one.is_relative_to(file.parent) and not _is_installed_in(one)]
-        for name in sorted(_imports(file)) if beside else ():
-            place = next((one for one in beside if _content(one, name)), None)
-            found = None if place is None else _found_in(name, path)
-            if place is None or found is None or found.is_relative_to(file.parent):
+        apart = [] if module.__package__ else [file.parent]
+        beside = [one for one in path if one.is_relative_to(file.parent)] + apart
+        own = [one for one in beside if not _is_installed_in(one)]
+        for name in sorted(_imports(file)) if own else ():
+            place = _first_with(name, own)
+            found = None if place is None else _given_to(module, name) or _found_in(name, path)
+            if place is None or found is None or found.is_relative_to(file.parent) or _is_pythons(name, found):
                 continue
-            if _is_installed_in(found) and (name in sys.stdlib_module_names or _comes_first(found, place, path)):
+            if _is_installed_in(found) and _comes_first(found, place, path):
                 # Who runs alone has none of its own, either.
                 continue
-            if _content(place, name) != _content(found, name):
-                raise _namesake(module.__name__, name, found, place)
+            _require_no_rival(module.__name__, name, found, [place], path)
+
+
+def _require_no_rival(importing: str, name: str, found: Path, places: Iterable[Path], path: Sequence[Path]) -> None:
+    """`found` is where this process has the module from, or would have it."""
+    for place in places:
+        if place != found and _is_rival(name, found, place, path):
+            raise InvalidScenario(
+                f"{importing} imports {name!r}, which is one module in {found} and another in {place}: both versions "
+                "are imported in one process, where one of them would run with the other's; make the folder of each a "
+                f"package, with an __init__.py, and import it from there: from .{name} import ..."
+            )
+
+
+def _is_rival(name: str, found: Path, place: Path, path: Sequence[Path]) -> bool:
+    """Whether somebody who looks there gets another module of this name. Folders without an `__init__.py` are one
+    package together, of which Python knows nothing where any folder on its path has a module, or a package with one."""
+    here, there = dict(_content(found, name)), dict(_content(place, name))
+    if _is_regular(place, name):
+        return here != there
+    if _is_regular(found, name) and found in path:
+        return False
+    return any(here[file] != there[file] for file in here.keys() & there.keys())
 
 
 def _modules_of(queries: Sequence[Query]) -> list[ModuleType]:
@@ -73,37 +90,60 @@ def _modules_of(queries: Sequence[Query]) -> list[ModuleType]:
     ]
 
 
+def _folders(entries: Iterable[str]) -> list[Path]:
+    return list(dict.fromkeys(Path(entry).resolve() for entry in entries))
+
+
+def _first_with(name: str, places: Sequence[Path]) -> Path | None:
+    """The one of these folders, in this order, from which Python takes a module."""
+    regular = (one for one in places if _is_regular(one, name))
+    return next(regular, None) or next((one for one in places if _content(one, name)), None)
+
+
+def _given_to(module: ModuleType, name: str) -> Path | None:
+    """The folder from which a module has been given the one of this name, as far as what it holds tells that: whoever
+    has loaded it may have let each version have its own."""
+    for value in list(vars(module).values()):
+        names: Mapping[str, Any] = {}
+        if issubclass(type(value), ModuleType):
+            names = vars(value)
+        elif issubclass(type(value), FunctionType):
+            names = value.__globals__
+        own, file = str(names.get("__name__")), names.get("__file__")
+        if own.partition(".")[0] == name and file is not None:
+            return _folder_of(file, own, "__path__" in names)
+    return None
+
+
 def _found_in(name: str, path: Sequence[Path]) -> Path | None:
     """The folder on the path from which this process has a module, or would have it; None: it has none."""
     module = sys.modules.get(name)
     if module is None:
-        return next((one for one in path if _content(one, name)), None)
+        return _first_with(name, path)
     file = getattr(module, "__file__", None)
-    return None if file is None else Path(file).resolve().parents[1 if hasattr(module, "__path__") else 0]
+    if file is not None:
+        return _folder_of(file, name, hasattr(module, "__path__"))
+    portion = next(iter(getattr(module, "__path__", ())), None)
+    return None if portion is None else Path(portion).resolve().parent
+
+
+def _folder_of(file: str, name: str, is_package: bool) -> Path:
+    """Where the first part of this name was found."""
+    return Path(file).resolve().parents[name.count(".") + is_package]
+
+
+def _is_pythons(name: str, found: Path) -> bool:
+    """Python had it before anybody looked into any folder, and nobody gets another."""
+    return name in sys.stdlib_module_names and _is_installed_in(found)
 
 
 def _comes_first(one: Path, other: Path, path: Sequence[Path]) -> bool:
-    return one not in path or path.index(one) < path.index(other)
+    """A folder that is on the path no more came before all others while it was."""
+    return other in path and (one not in path or path.index(one) < path.index(other))
 
 
 def _is_installed_in(place: Path) -> bool:
     return is_installed(str(place / "module.py"))
-
-
-def _namesake(importing: str, name: str, one: Path, other: Path) -> InvalidScenario:
-    return InvalidScenario(
-        f"{importing} imports {name!r}, which is one module in {one} and another in {other}: both versions are "
-        "imported in one process, where one of them would run with the other's; make the folder of each a package, "
-        f"with an __init__.py, and import it from there: from .{name} import ..."
-    )
-
-
-def _is_loaded_from_elsewhere(name: str, places: Sequence[Path]) -> bool:
-    module = sys.modules.get(name)
-    if module is None:
-        return False
-    file = getattr(module, "__file__", None)
-    return file is None or not any(Path(file).resolve().is_relative_to(place) for place in places)
 
 
 def _imported_by(modules: Sequence[ModuleType]) -> dict[str, str]:
@@ -119,6 +159,11 @@ def _imports(source: Path) -> Iterator[str]:
                 yield from (one.name.partition(".")[0] for one in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
                 yield node.module.partition(".")[0]
+
+
+def _is_regular(place: Path, name: str) -> bool:
+    """Whether a folder has a module, or a package that says so itself."""
+    return (place / f"{name}.py").is_file() or (place / name / "__init__.py").is_file()
 
 
 def _content(place: Path, name: str) -> tuple[tuple[str, bytes], ...]:

@@ -297,8 +297,8 @@ def _said(entry: TimelineEntry) -> str:
         case FaultMissed():
             return f"{entry.fault}: its trigger never came"
         case NodeGone():
-            why = f", which the harness has ended: {entry.ended_for}" if entry.ended_for else ""
-            return f"the loss of {entry.node}{why} is detected"
+            why = f" (the harness has ended it: {entry.ended_for})" if entry.ended_for else ""
+            return f"the loss of {entry.node} is detected{why}"
         case NodeUp():
             return f"{entry.node} is up"
         case Placed():

@@ -200,6 +200,20 @@ def test_modes_and_keys_that_are_none_are_refused() -> None:
         processor(CountVisits, "key STRING", key=())
 
 
+@pytest.mark.parametrize("value", [None, "processing", 3])
+def test_times_that_are_none_of_sparks_are_refused_with_what_to_write(value: Any) -> None:
+    for make in (processor, processor_in_pandas):
+        with pytest.raises(InvalidScenario, match=f'time_mode={value!r}; there are: "none", "eventTime", "processing'):
+            make(CountVisits, "key STRING", time_mode=value)
+    with pytest.raises(InvalidScenario, match=f'timeout={value!r}; there are: "NoTimeout", "EventTimeTimeout", "Proc'):
+        pandas_with_state(count_visits, "key STRING", "count LONG", timeout=value)
+
+
+def test_a_time_mode_is_read_as_spark_reads_it() -> None:
+    assert calls(processor(CountVisits, "key STRING", time_mode="None"))[1][4] == "None"
+    assert calls(processor(CountVisits, "key STRING", time_mode="EVENTTIME"))[0][0] == "withWatermark"
+
+
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """Of a PostgreSQL of this module's own."""

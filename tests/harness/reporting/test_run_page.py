@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from pages_read import PageRead, assert_sound, read_page
 from resealing import seal_anew
 from streamproof.harness.command_line import drawing
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import StorageFailed
+from streamproof.harness.recording.history import NodeGone, Stamp
+from streamproof.harness.reporting.html.run_page import run_page
+from streamproof.harness.running.judgement import judge_folder
 
 HOSTILE = "<script>alert('key')</script>"
 USERS_MODULE = "user_of_reports"
@@ -208,3 +213,12 @@ def test_an_input_that_evidence_names_is_followed_from_where_it_was_offered(page
     for button in starts:
         moments = list(map(int, button["data-at"].split()))
         assert moments == sorted(moments)
+
+
+def test_why_the_harness_has_ended_a_node_is_said_beside_its_loss(lost: Path) -> None:
+    description, history, judgement = judge_folder(lost, Registry())
+    for entry in (NodeGone(Stamp(5), "driver", "it spoke, and nobody heard it"), NodeGone(Stamp(6), "node-0")):
+        history = replace(history, timeline=[*history.timeline, entry])
+    said = [one.said for one in run_page(description, history, judgement, lost).happenings]
+    assert "the loss of driver is detected (the harness has ended it: it spoke, and nobody heard it)" in said
+    assert "the loss of node-0 is detected" in said

@@ -42,6 +42,7 @@ BESIDE_PYTHONS = LATER.replace("namesake_steps", "types")
 BY_A_NAME = AT_ITS_IMPORT.replace("from namesake_steps import counts", "import namesake_steps").replace(
     "Query(counts", "Query(namesake_steps.counts"
 )
+WHOLE_ON_THE_PATH = BY_A_NAME[BY_A_NAME.index("import namesake_steps") :]
 IN_A_FOLDER_BELOW = AT_ITS_IMPORT.replace("(__file__).parent", '(__file__).parent / "lib"')
 WITHIN = AT_ITS_IMPORT.replace("from namesake_steps", "from .namesake_steps")
 
@@ -157,3 +158,101 @@ def test_a_module_of_that_name_which_nobody_is_given_here_is_none(
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "namesake_old" / "lib")])
 
     require_modules_of_their_own([old, old])
+
+
+SCRIPT = """
+from namesake_steps.shared import counts
+from streamproof import Query
+OLD = NEW = Query(counts, "counts", mode="update", key=("word",))
+"""
+
+
+def test_a_folder_that_is_no_package_of_its_own_is_none_beside_one_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As tests of a package that lie in a folder of its name: Python takes the package, wherever it is on the path."""
+    for folder in ("tests/namesake_steps", "src/namesake_steps"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tests" / "namesake_steps" / "test_shared.py").write_text("# none of anybody's\n")
+    (tmp_path / "tests" / "namesake_script.py").write_text(SCRIPT)
+    (tmp_path / "src" / "namesake_steps" / "__init__.py").touch()
+    (tmp_path / "src" / "namesake_steps" / "shared.py").write_text(STEPS)
+    monkeypatch.syspath_prepend(tmp_path / "src")
+    (tmp_path / "namesake_adds.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(tmp_path / 'tests')!r})\nfrom namesake_script import OLD, NEW\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    run_command_line(["upgrade", "namesake_adds:OLD", "namesake_adds:NEW", "--claim", "recovers:1s"])
+    assert "an upgrade is judged by its table alone" in capsys.readouterr().err
+    script = import_module("namesake_script")
+    require_modules_of_their_own([script.OLD, script.NEW])
+
+
+@pytest.mark.parametrize("other_file", [False, True], ids=["the same file", "a file each"])
+def test_folders_that_are_one_package_together_have_each_file_once(
+    other_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = []
+    for which in ("old", "new"):
+        steps = tmp_path / which / "namesake_steps"
+        steps.mkdir(parents=True)
+        module = f"of_{which}" if other_file else "shared"
+        (steps / f"{module}.py").write_text(f"{STEPS}# {which}\n")
+        (tmp_path / which / f"namesake_{which}.py").write_text(SCRIPT.replace("shared", module))
+        monkeypatch.syspath_prepend(tmp_path / which)
+        queries.append(import_module(f"namesake_{which}").OLD)
+
+    if other_file:
+        require_modules_of_their_own(queries)
+    else:
+        with pytest.raises(InvalidScenario, match="imports 'namesake_steps'"):
+            require_modules_of_their_own(queries)
+
+
+def for_its_import_alone(tmp_path: Path, which: str, forgotten: str = "") -> Query:
+    """As usual loaders of a file do it; one that makes Python forget a module first gives each version its own."""
+    sys.modules.pop(forgotten, None)
+    sys.path.insert(0, str(tmp_path / which))
+    query: Query = import_module(f"namesake_queries_{which}").QUERY
+    sys.path.pop(0)
+    return query
+
+
+@pytest.mark.parametrize(
+    ("queries", "steps", "forgotten", "refused"),
+    [
+        (ON_THE_PATH, STEPS + "# otherwise\n", "", True),
+        (WHOLE_ON_THE_PATH, STEPS + "# otherwise\n", "", True),
+        (ON_THE_PATH, STEPS, "", False),
+        (ON_THE_PATH, STEPS + "# otherwise\n", "namesake_steps", False),
+        (WHOLE_ON_THE_PATH, STEPS + "# otherwise\n", "namesake_steps", False),
+    ],
+    ids=["a function", "by the module", "the same", "a function, its own", "by the module, its own"],
+)
+def test_a_version_whose_folder_was_on_the_path_for_its_import_alone_is_looked_into_too(
+    queries: str, steps: str, forgotten: str, refused: bool, tmp_path: Path
+) -> None:
+    for which, text in (("old", STEPS), ("new", steps)):
+        write(tmp_path / which, "", text)
+        (tmp_path / which / f"namesake_queries_{which}.py").write_text(queries)
+    both = [for_its_import_alone(tmp_path, "old"), for_its_import_alone(tmp_path, "new", forgotten)]
+
+    if refused:
+        with pytest.raises(InvalidScenario, match="namesake_queries_new imports 'namesake_steps'"):
+            require_modules_of_their_own(both)
+    else:
+        require_modules_of_their_own(both)
+
+
+def test_a_folder_is_one_where_the_package_was_on_the_path_for_the_other_versions_import_alone(tmp_path: Path) -> None:
+    for which in ("old", "new"):
+        steps = tmp_path / which / "namesake_steps"
+        steps.mkdir(parents=True)
+        (steps / "shared.py").write_text(f"{STEPS}# {which}\n")
+        (tmp_path / which / f"namesake_queries_{which}.py").write_text(SCRIPT + "QUERY = OLD\n")
+    (tmp_path / "old" / "namesake_steps" / "__init__.py").touch()
+    both = [for_its_import_alone(tmp_path, which) for which in ("old", "new")]
+
+    with pytest.raises(InvalidScenario, match="namesake_queries_new imports 'namesake_steps'"):
+        require_modules_of_their_own(both)

@@ -142,9 +142,8 @@ class Arrived(msgspec.Struct, frozen=True, tag="arrived", array_like=True):
     taken: int
     exact: bool
     """Whether the host vouches that this is the point."""
-    when: int | None = None
-    """Monotonic clock of the machine, ns, by which what a node that has died said before is passed over; None: it is
-    not known."""
+    when: int
+    """Monotonic clock of the machine, ns, by which what a node that has died said before is passed over."""
 
 
 class WriteRefused(msgspec.Struct, frozen=True, tag="write-refused", array_like=True):

@@ -224,7 +224,7 @@ class RunServer:
 
     def is_over(self, node: str, message: Arrived) -> bool:
         """Whether a fault has ended the host meanwhile, so that nobody holds this point any more."""
-        return message.when is not None and message.when <= self._killed.get(node, 0)
+        return message.when <= self._killed.get(node, 0)
 
     def has_ended(self, node: str, pid: int) -> bool:
         """Whether a fault has ended that process, while its node lived on."""

@@ -468,10 +468,11 @@ class QueryDeployment:
             elif zombie.driver.over:
                 zombie.gone = time.monotonic_ns()
             elif zombie.driver.runs and at_its_end and zombie.had_its_time and not zombie.ended:
-                zombie.ended = True
-                self._processes.kill_node(zombie.driver.node)
-                seen = partial(self.server.node_seen, zombie.driver.node, False, time.monotonic_ns(), zombie.ended_for)
-                self.server.call(_called(seen))
+                # Where it had just ended by itself, or some of it is still there, the next look finds that.
+                zombie.ended = self._processes.kill_node(zombie.driver.node).bit
+                if zombie.ended:
+                    node, now = zombie.driver.node, time.monotonic_ns()
+                    self.server.call(_called(partial(self.server.node_seen, node, False, now, zombie.ended_for)))
         if self._zombies and not self._all_gone.is_set():
             self.server.call(self._look_who_is_left())
 

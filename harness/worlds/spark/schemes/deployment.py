@@ -521,11 +521,11 @@ class _Machines(ClusterMachines):
         return lambda: None if was or is_in_use() else Proof(0, "slices that had begun there")
 
     def _on_store(self, heal: Heal) -> Heal:
-        """The nodes say what they were refused."""
+        """The nodes say what they were refused. What else was seen is not what is counted."""
 
         def healed() -> Proof:
             seen = heal()
-            return Proof(self._striking.refused(), f"checkpoints refused, with {seen}")
+            return Proof(self._striking.refused(), f"checkpoints refused, beside {seen.count:,} {seen.what}")
 
         return healed
 

@@ -284,7 +284,7 @@ def test_a_replaced_driver_is_not_heard(tmp_path: Path) -> None:
         stranger.send(Delivered("sink", "q", 7, 0, [Event("q", 0, "a", 1, 0)]))
         assert stranger.receive() is None
         source = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=7))
-        source.send(Arrived(Address("driver", 7, Point.SOURCE_COMMIT, "0", Side.BEFORE), 0, True))
+        source.send(Arrived(Address("driver", 7, Point.SOURCE_COMMIT, "0", Side.BEFORE), 0, True, time.monotonic_ns()))
         assert source.receive() is None
         wait_until(lambda: len(recorder.records) == 2, 5, "two refusals", lambda: str(recorder.records))
     assert [stamped.record for stamped in recorder.records] == [

@@ -403,7 +403,7 @@ def test_a_driver_is_heard_before_whoever_starts_it_has_come_back(
         spoke.append(BlockingConnection(deployment.server.place, greeting))
         spoke[0].send(Begun("driver", 0, 1, time.monotonic_ns()))
         wait_until(lambda: recorder.timeline or recorder.records, 5, "the driver to be heard")
-        spoke[0].send(Arrived(Address("driver", 1, Point.STARTED, "", Side.AFTER), 0, exact=True))
+        spoke[0].send(Arrived(Address("driver", 1, Point.STARTED, "", Side.AFTER), 0, True, time.monotonic_ns()))
         return DriverStub()
 
     monkeypatch.setattr(processes, "start_driver", start_driver)
@@ -441,7 +441,7 @@ def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monke
         deployment._standbys.append(heir)
         second = spark.speak("driver-2", 2)
         second.send(Begun("driver", 0, 2, time.monotonic_ns()))
-        second.send(Arrived(Address("driver", 2, Point.STARTED, "", Side.AFTER), 0, True))
+        second.send(Arrived(Address("driver", 2, Point.STARTED, "", Side.AFTER), 0, True, time.monotonic_ns()))
         wait_until(lambda: heir.ready, 5, "the second to stand by")
         second._socket.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -499,7 +499,7 @@ def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: 
     with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
         deployment = spark.deployment
         first = spark.speak("driver", 1)
-        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "1", Side.BEFORE), 0, True))
+        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "1", Side.BEFORE), 0, True, time.monotonic_ns()))
         assert first.receive() is not None
         assert spark.announce("driver 1 11 before add-batch 1") == b"g"
         assert spark.done == ["stop driver"]
@@ -512,7 +512,7 @@ def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: 
         assert spark.done == ["stop driver", "resume"]
 
         # Spark may do what it likes, and the recorder hears nothing of it.
-        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "2", Side.BEFORE), 0, True))
+        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "2", Side.BEFORE), 0, True, time.monotonic_ns()))
         assert first.receive() is not None
         assert not deployment._is_over()
         first.send(Delivered("sink", "q", 1, 0, [Event("q", 0, "a", 1, 0)]))
@@ -549,6 +549,23 @@ def test_it_is_on_the_timeline_that_the_harness_has_ended_who_did_not_end(
         assert spark.done == ["stop driver", "resume", "kill driver"]
     (gone,) = (one for one in spark.recorder.timeline if isinstance(one, NodeGone))
     assert (gone.node, gone.ended_for) == ("driver", "it had not ended 30 s after it was let go on")
+
+
+def test_the_harness_has_ended_nobody_whom_it_has_not_seen_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was not there any more has ended by itself, and what is left is tried again."""
+    with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
+        deployment, seen = spark.deployment, iter((False, True))
+        monkeypatch.setattr(deployment._processes, "kill_node", lambda node: Killed(bit=next(seen)))
+        spark.announce("driver 1 11 before add-batch 1")
+        deployment._incarnation = deployment._finishing = 2
+        deployment._tend_zombies()
+        (zombie,) = deployment._zombies
+        zombie.woken = time.monotonic_ns() - round(31e9)
+        told = []
+        for _ in range(3):
+            deployment._tend_zombies()
+            told.append((zombie.ended, sum(isinstance(one, NodeGone) for one in spark.recorder.timeline)))
+    assert told == [(False, 0), (True, 1), (True, 1)]
 
 
 def test_a_driver_that_nobody_followed_was_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -629,7 +646,7 @@ def test_for_a_while_all_is_refused_that_the_target_does_to_files(
             first = [spark.announce(said(f"create {ENTRY}"))]
         else:
             driver = spark.speak("driver", 1)
-            driver.send(Arrived(Address("driver", 1, Point.SINK_WRITE, "2", Side.AFTER), 0, True))
+            driver.send(Arrived(Address("driver", 1, Point.SINK_WRITE, "2", Side.AFTER), 0, True, time.monotonic_ns()))
             assert driver.receive() is not None
         assert first == [REFUSED] * len(first)
         assert spark.announce(said("write sink/a")) == REFUSED

@@ -92,7 +92,7 @@ def test_a_refused_checkpoint_is_written_when_the_disk_takes_it(full: threading.
     (struck,) = finished.history.struck()
     assert struck.bite.bit, struck.bite.why_not
     assert struck.bite.proof is not None
-    assert struck.bite.proof.what == "checkpoints refused, with disks full: 1"
+    assert struck.bite.proof.what == "checkpoints refused, beside 1 disks full"
     when = _in_force(finished)
     # Four slices, each of which tries again after pauses that grow to a second.
     assert 0 < struck.bite.proof.count <= 4 * (6 + len(when) / 1e6)
