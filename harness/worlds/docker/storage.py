@@ -201,12 +201,13 @@ class CheckpointVolume:
             raise Unsupported(f"{self._folder} is no volume of a fixed size: to fill it would fill the disk under it")
         for in_force in self._in_force:
             if isinstance(in_force, FullStore) and not in_force.healed:
-                return FullStore(self, in_force.filler)
+                return FullStore(self, in_force.filler, self.told())
+        told = self.told()
         filler = Background(self._client, self._keeper, "fill", str(self._folder))
         wait_until(lambda: filler.said or filler.ended, _FULL_SECONDS, "the store to be full", lambda: filler.problem)
         if not filler.said:
             raise OwnFailure(f"the store could not be filled: {filler.problem}")
-        return FullStore(self, filler)
+        return FullStore(self, filler, told)
 
     def fail(self, node: str) -> FailingStore:
         """For one node. The proof: that its own processes tell of a write that was refused, where a probe's were."""
@@ -421,9 +422,10 @@ class _OnStore(Protocol):
 
 
 class FullStore:
-    def __init__(self, store: CheckpointVolume, filler: Background) -> None:
+    def __init__(self, store: CheckpointVolume, filler: Background, told: LogsFromNow) -> None:
+        """`told` is what the nodes tell from before it was full."""
         self._store = store
-        self._logs = store.told()
+        self._logs = told
         self.filler = filler
         self.healed = False
 
