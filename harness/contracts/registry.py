@@ -23,7 +23,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 from ..core.error_text import described_error
-from ..core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName, nearest
+from ..core.errors import InvalidScenario, InvalidScheme, NotImportable, StreamproofError, UnknownName, nearest
 from ..core.guarantees import Guarantee
 from ..core.library import Entry, entries, listed_by
 from ..core.quantities import Events
@@ -222,7 +222,8 @@ class Registry:
         return Named(base.name, f"{SCALED}{sizes}@{base.origin}", base.summary, small)
 
     def _mutated(self, name: str, origin: str) -> Named:
-        """The topology and the workload of a scenario under a mutant, judged against what the mutant claims."""
+        """The topology and the workload of a scenario under a mutant, judged against what the mutant claims. Raises
+        UnknownName, or InvalidScheme where the mutant cannot be made there."""
         mutant = self.mutants.get(name)
         if mutant is None:
             raise UnknownName("mutant", name, sorted(self.mutants), listed_by("mutants"))
@@ -230,9 +231,24 @@ class Registry:
         subject = base.scenario.subject
         if not isinstance(subject, SchemeSubject):
             raise InvalidScenario(f"{base.name} cannot be run under a mutant: its subject is no scheme")
-        mutated = mutant.make(subject.topology, subject.interval)
+        for kind in mutant.kinds:
+            if kind not in self.faults:
+                raise UnknownName(f"kind of fault of mutant {name}", kind, sorted(self.faults), listed_by("faults"))
+        mutated = _made_by(mutant, subject, base.name)
         scenario = Scenario(mutated, base.scenario.workload, deadline=base.scenario.deadline)
         return Named(f"{name}@{base.name}", f"{MUTANT}{name}@{base.origin}", f"Breaks: {mutant.breaks}", scenario)
+
+
+def _made_by(mutant: Mutant, subject: SchemeSubject, scenario: str) -> SchemeSubject:
+    try:
+        made: object = mutant.make(subject.topology, subject.interval)
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidScheme(f"mutant {mutant.name} cannot be made on {scenario}: {described_error(error)}") from error
+    if not isinstance(made, SchemeSubject):
+        raise InvalidScheme(f"mutant {mutant.name} gives a {type(made).__name__}; it must give a SchemeSubject")
+    return made
 
 
 def _entry(offered: Any) -> Entry:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..contracts.registry import MUTANT, SCALED, Mutant, Named, Registry
+from ..core.errors import UserMistake
 from ..core.schedule import Schedule
+from ..running.judgement import require_repeatable
 from ..worlds.simulated.options import SimulationOptions
 from .bench import Bench, resized
 from .memory import look_seldom, seldom_looked_at
@@ -65,6 +67,8 @@ class TriedMutant:
     """None: it lives."""
     by: str = ""
     """What found it: a single crash, or the like, or a random schedule."""
+    refused: str = ""
+    """Why it cannot be looked for, as on a topology that its scheme does not take; empty where it was."""
 
 
 def mutant_world(mutant: Mutant) -> SimulationOptions:
@@ -79,7 +83,10 @@ def mutant_plans(mutant: Mutant, seed: int) -> list[SearchPlan]:
 
 def explore_mutants(names: Sequence[str], registry: Registry, plan: MutantsPlan, *, jobs: int) -> Iterator[TriedMutant]:
     """Search under each mutant for the anomaly that it must show, on the topology and the workload of one scenario, or
-    of each one's own. Ctrl-C ends it after what is done. Raises ProcessDied when a process ends by itself."""
+    of each one's own. Ctrl-C ends it after what is done. Raises ProcessDied when a process ends by itself, and
+    InvalidOperator where no run of that scenario can be judged, whatever runs on it."""
+    if plan.on is not None:
+        require_repeatable(registry.scenario(plan.on).scenario, plan.on)
     try:
         if jobs == 1:
             with seldom_looked_at():
@@ -95,8 +102,8 @@ def explore_mutants(names: Sequence[str], registry: Registry, plan: MutantsPlan,
         return
 
 
-_Tried = tuple[int, MutantFound | None, str]
-"""How many schedules were tried, what was found, and by what."""
+_Tried = tuple[int, MutantFound | None, str, str]
+"""How many schedules were tried, what was found, by what, and why it was refused."""
 
 
 def _told(registry: Registry, name: str, tried: _Tried) -> TriedMutant:
@@ -104,7 +111,13 @@ def _told(registry: Registry, name: str, tried: _Tried) -> TriedMutant:
 
 
 def _tried(registry: Registry, name: str, plan: MutantsPlan) -> _Tried:
-    mutant = registry.mutants[name]
+    try:
+        return *_searched(registry, registry.mutants[name], plan), ""
+    except UserMistake as error:
+        return 0, None, "", str(error)
+
+
+def _searched(registry: Registry, mutant: Mutant, plan: MutantsPlan) -> tuple[int, MutantFound | None, str]:
     anomaly = str(mutant.anomaly)
     tried, seconds = 0, 0.0
     for named, scaled_schedules in _worlds(registry, mutant, plan):

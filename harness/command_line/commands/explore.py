@@ -224,8 +224,10 @@ def _explore_mutants(
         print_json({"mutants": _mutants_document(tried)})
     else:
         show(_mutants_table(tried, len(names)))
-    if any(one.found is None for one in tried):
+    if any(one.found is None and not one.refused for one in tried):
         return ExitStatus.VIOLATED
+    if any(one.refused for one in tried):
+        return ExitStatus.UNKNOWN
     return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
 
 
@@ -241,17 +243,21 @@ def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[T
         events = "" if found is None else str(found.events)
         yield Text.assemble(
             f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
-            ("no   ", "bold red") if found is None else ("yes  ", "green"),
+            ("-    ", "bold") if one.refused else ("no   ", "bold red") if found is None else ("yes  ", "green"),
             f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
-    alive = sum(one.found is None for one in tried)
-    missing = all_of_them - len(tried)
+    refused = [one for one in tried if one.refused]
+    found_ones = sum(one.found is not None for one in tried)
+    alive = len(tried) - found_ones - len(refused)
+    missing = all_of_them - len(tried) + len(refused)
     yield Text(
-        f"  {all_of_them} mutants, {len(tried) - alive} found"
+        f"  {all_of_them} mutants, {found_ones} found"
         + (f", {alive} live" if alive else "")
         + (f", {missing} not tried" if missing else "")
     )
+    for one in refused:
+        yield Text(f"  not tried  {one.mutant.name}: {one.refused}")
 
 
 def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
@@ -261,6 +267,7 @@ def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
             "breaks": one.mutant.breaks,
             "anomaly": str(one.mutant.anomaly),
             "found": one.found is not None,
+            "refused": one.refused or None,
             "schedules": one.schedules,
             "by": one.by or None,
             "shrunk": None

@@ -22,6 +22,7 @@ from small_scenario import SMALL_SCENARIO
 from streamproof.harness.core.errors import StorageFailed
 from streamproof.harness.core.quantities import ms
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Anomaly
 from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.options import LIKE_EMBEDDED
@@ -274,6 +275,60 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
     answer = ask("explore", "--mutants", "--events", 4, "--schedules", 10, "--jobs", 1)
     assert answer.status == 1
     assert "1 mutants, 0 found, 1 live" in answer.out
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """A mutant of a user's."""
+
+    made: Callable[[], object]
+    kinds: tuple[str, ...] = ("crash",)
+    name: str = "mine"
+    breaks: str = "a rule"
+    anomaly: Anomaly = Anomaly.LOST_INPUT
+    on: str = SOUND
+    spread: bool = False
+
+    def make(self, topology: object, checkpoint_every: object) -> object:
+        return self.made()
+
+
+@pytest.mark.parametrize(
+    ("mutant", "why"),
+    [
+        (MadeOf(lambda: {}["every"]), "mutant mine cannot be made on trace.passive-replication: KeyError: 'every'"),
+        (MadeOf(lambda: None), "mutant mine gives a NoneType; it must give a SchemeSubject"),
+        (MadeOf(lambda: None, kinds=("no-such",)), "there is no kind of fault of mutant mine 'no-such'"),
+    ],
+)
+def test_a_mutant_that_cannot_be_looked_for_says_why_beside_the_others(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, mutant: MadeOf, why: str
+) -> None:
+    from streamproof.harness.contracts.registry import Registry
+
+    known = "passive-replication-without-source-log"
+    monkeypatch.setattr(Registry, "mutants", {"mine": mutant, known: Registry().mutants[known]})
+    answer = ask("explore", "--mutants", "--events", 40, "--jobs", 1)
+    assert answer.status == 2
+    assert "  2 mutants, 1 found, 1 not tried" in answer.out
+    assert f"  not tried  mine: {why}" in " ".join(answer.out.split("\n"))
+
+
+def test_mutants_are_looked_for_under_no_scenario_of_which_no_run_can_be_judged(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would be credited with what the operator does itself."""
+    from streamproof.harness.contracts.registry import Registry
+
+    known = "passive-replication-without-source-log"
+    monkeypatch.setattr(Registry, "mutants", {known: Registry().mutants[known]})
+    forgetful = SMALL_SCENARIO.replace("str(state[event.key])", "str(SEEN.append(1) or len(SEEN))").replace(
+        "class Count", "SEEN = []\n\nclass Count"
+    )
+    (tmp_path / "user_small.py").write_text(forgetful)
+    answer = ask("explore", SMALL, "--mutants", "--jobs", 1, "--schedules", 10)
+    assert answer.status == 3, answer.out
+    assert "found" not in answer.out
 
 
 def test_a_kind_of_fault_that_never_bites_is_said_and_nothing_holds(ask: Ask) -> None:
