@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness.core.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
+from ..harness.core.guarantees import RECOVERS, RECOVERS_WITHIN, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
@@ -10,6 +10,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.recovery import Recovery, less_what_others_did, recoveries_of
 from ..harness.judging.waiting_inputs import WORTH_SAYING
+from . import recovers
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -21,7 +22,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     where it has made no output of an input, as where only timers or ends of epochs tell, none was due. Nor is counted
     what 95 % of the channel's events took before the first fault, as where outputs are held back until a transaction
     ends; where that decides it, it is said. A receiver that takes late for no reason that is on record counts against
-    the slice.
+    the slice. A slice that starts blank wants nothing of what it has lost, and is where it was when it opens its
+    channels. Who is, and leaves alone what is there for it, has not recovered: it is asked what `recovers` asks, with
+    the same limit.
 
     Of what is not executed again, as a query, outputs are not looked at. Where another replica of the slice was in
     sync, until the slice's outputs go on.
@@ -67,7 +70,13 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     usual = max((r.usual for r in found), default=0)
     if usual >= WORTH_SAYING:
         said += f"; beside it, {usual / 1e6:.2f} s is what outputs took before the first fault"
-    return decide(case, guarantee, anomalies, said, unclear=None if found or case.unproven else nothing)
+    unclear = None if found or case.unproven else nothing
+    if found and not late:
+        # Who is back where it was, and leaves what is there for it alone, has not recovered.
+        back = recovers.judge(case, Guarantee(RECOVERS, limit))
+        anomalies = tuple(one for one in back.anomalies if one.anomaly is Anomaly.BOUND_EXCEEDED)
+        unclear = back.unknown
+    return decide(case, guarantee, anomalies, said, unclear=unclear)
 
 
 def _unfinished(case: Case, recovery: Recovery) -> str:

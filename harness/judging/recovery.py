@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..core.slice_names import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
-from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Promoted, Restored, Started, Taken
+from ..recording.records import CheckpointTaken, Decided, Delivered, InSync, Opened, Promoted, Restored, Started, Taken
 from .heard_again import CaughtUp, FeltFault, HeardBy, excused, lasting_faults, said_to, until_heard
 from .incarnations import in_time, losses
 
@@ -334,35 +334,46 @@ def _span(start: int | None, end: int | None) -> int | None:
 
 def when_caught_up(history: History, slice_id: str, incarnation: int) -> int | None:
     """When the new incarnation had seen of every upstream slice as much as any before it, what its checkpoint had seen
-    included."""
+    included, or wanted nothing but what comes after that: what a slice that starts blank has lost, it waits for no
+    more."""
     before: dict[str, int] = {}
     marks: dict[int, dict[str, int]] = {}
     in_checkpoint: dict[tuple[int, int], dict[str, int]] = {}
+    kinds = (Taken, Started, Restored, CheckpointTaken, Opened)
     mine = [
-        (stamped.at, stamped.record)
-        for stamped in history.of(Taken, Started, Restored, CheckpointTaken)
-        if isinstance(stamped.record, Taken | Started | Restored | CheckpointTaken) and stamped.record.slice == slice_id
+        (stamped.at, record, number)
+        for stamped in history.of(*kinds)
+        if isinstance(record := stamped.record, kinds) and (number := _number_of(record, slice_id)) is not None
     ]
     # What a dead node has said can be read after what its successor says.
-    for at, record in sorted(mine, key=lambda one: one[1].incarnation):
+    for at, record, number in sorted(mine, key=lambda one: one[2]):
+        mark = marks.setdefault(number, {})
         if isinstance(record, Started):
             restored = {} if record.restored is None else in_checkpoint.get(record.restored, {})
-            marks[record.incarnation] = dict(restored)
+            marks[number] = dict(restored)
         elif isinstance(record, Restored):
-            marks[record.incarnation] = dict(in_checkpoint.get(record.checkpoint, {}))
+            marks[number] = dict(in_checkpoint.get(record.checkpoint, {}))
         elif isinstance(record, CheckpointTaken):
-            in_checkpoint[record.incarnation, record.number] = dict(marks.get(record.incarnation, {}))
-        else:
-            mark = marks.setdefault(record.incarnation, {})
+            in_checkpoint[number, record.number] = dict(mark)
+        elif isinstance(record, Taken):
             mark[record.upstream] = max(mark.get(record.upstream, 0), record.last)
-        if record.incarnation < incarnation:
-            for upstream, seq in marks.get(record.incarnation, {}).items():
+        elif number == incarnation:
+            mark[record.slice] = max(mark.get(record.slice, 0), record.after)
+        if number < incarnation:
+            for upstream, seq in marks[number].items():
                 before[upstream] = max(before.get(upstream, 0), seq)
-        elif record.incarnation == incarnation:
+        elif number == incarnation:
             now = marks[incarnation]
             if all(now.get(upstream, 0) >= seq for upstream, seq in before.items()):
                 return at
     return None
+
+
+def _number_of(record: Taken | Started | Restored | CheckpointTaken | Opened, slice_id: str) -> int | None:
+    """Of the incarnation of a slice that a record is of, by itself or by whom it took from; None: of none."""
+    if isinstance(record, Opened):
+        return record.downstream_incarnation if record.downstream == slice_id else None
+    return record.incarnation if record.slice == slice_id else None
 
 
 def _when_made_good(reexecution: Reexecution, slice_id: str, incarnation: int, since: int) -> int | None:

@@ -85,6 +85,44 @@ def test_a_microsecond_more_is_too_late() -> None:
     assert (evidence.what, evidence.where, evidence.fault) == ("recovered after 2.50 s", "op0-0", 0)
 
 
+SECOND = 1_000_000
+
+
+def started_blank(idle: int, asleep: int) -> Made:
+    """After its crash a slice wants only what comes after all that it had taken, a second later; the next input comes
+    `idle` seconds after that, and is taken `asleep` seconds later."""
+    made = Made(chain(Pass()))
+    made.start("op0", 1)
+    for seq in range(1, 11):
+        made.offer("a", seq)
+        made.at += 1_000
+        made.take("op0", 1, "a", 1, seq, seq)
+        made.deliver("op0", 1, seq)
+    made.lose("op0", 1)
+    made.at += SECOND
+    made.start("op0", 2)
+    made.open("a", 1, "op0", 2, 11, 10)
+    made.at += idle * SECOND
+    made.offer("a", *range(11, 16))
+    made.at += asleep * SECOND
+    made.take("op0", 2, "a", 1, 11, 15)
+    made.deliver("op0", 2, *range(1, 6))
+    made.keep("op0", 2)
+    return made
+
+
+def test_a_slice_that_starts_blank_does_not_catch_up_with_what_it_has_lost() -> None:
+    """It waits for the next input, and that is no part of its recovery."""
+    found = verdict(started_blank(idle=100, asleep=0), 5 * SECOND)
+    assert (found.status, found.summary) == (Status.HOLDS, "slowest of 1 recoveries 1.00 s")
+
+
+def test_who_leaves_alone_what_is_there_has_not_recovered() -> None:
+    found = verdict(started_blank(idle=0, asleep=100), 5 * SECOND)
+    assert found.status is Status.VIOLATED
+    assert found.anomalies[0].sample[0].what == "what was there for it was taken 100.00 s later"
+
+
 def test_one_that_was_not_seen_to_catch_up_is_open() -> None:
     found = verdict(crashed(back=False), 10_000_000)
     assert (found.status, found.reason) == (Status.UNKNOWN, "op0-0 was not seen to catch up after fault 1")
