@@ -6,7 +6,7 @@ from ..harness.core.guarantees import RECOVERS, RECOVERS_WITHIN, WITHIN, Guarant
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
-from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.recovery import Recovery, less_what_others_did, recoveries_of
 from ..harness.judging.waiting_inputs import WORTH_SAYING
@@ -63,7 +63,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
             "recovers, with a bound, says when work went on after it"
         )
         return unknown(guarantee, observables, Reason(Why.NOTHING_TO_JUDGE, told))
-    anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),) if late else ()
+    anomalies: tuple[Tally, ...] = ()
+    if late:
+        anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),)
     slowest = max((r.total or 0 for r in found), default=0)
     nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
     said = f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s"
