@@ -10,8 +10,8 @@ from typing import Any, cast
 from ..contracts.claims import Claim
 from ..contracts.query import Query
 from ..contracts.registry import Certifiable, Registry, certifiable_in, load_object
-from ..core.error_text import described_error
-from ..core.errors import InvalidScenario, StreamproofError, UnknownName
+from ..core.error_text import somebodys_code
+from ..core.errors import InvalidScenario, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
 from ..core.parameters import parse_claim
@@ -98,12 +98,8 @@ def _found(made: Any, name: str) -> QuerySubject | None:
         return None
     if needed:
         raise InvalidScenario(f"{name} takes {len(needed)} arguments ({', '.join(needed)}); {_WANTED}")
-    try:
+    with somebodys_code(InvalidScenario, f"{name} does not make a Query"):
         returned = made()
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidScenario(f"{name} does not make a Query: {described_error(error)}") from error
     known = _known(returned)
     if known is None:
         raise InvalidScenario(f"{name} returns a {type(returned).__name__}; {_WANTED}")
@@ -183,12 +179,8 @@ def load_workload(origin: str) -> Workload:
     """A Workload, or what a function without arguments returns. Raises NotImportable, UnknownName, InvalidScenario."""
     made = load_object(origin)
     if callable(made) and not isinstance(made, Workload):
-        try:
+        with somebodys_code(InvalidScenario, f"{origin} does not make a workload"):
             made = made()
-        except StreamproofError:
-            raise
-        except Exception as error:
-            raise InvalidScenario(f"{origin} does not make a workload: {described_error(error)}") from error
     if not isinstance(made, Workload):
         raise InvalidScenario(f"{origin} gives a {type(made).__name__}; it must be, or return, a Workload")
     return made

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from ..core.error_text import described_error
-from ..core.errors import InvalidFault, StreamproofError
+from ..core.error_text import somebodys_code
+from ..core.errors import InvalidFault
 from ..core.schedule import Fault
 from ..recording.history import Bite
 from .injection import FaultKind, Link, Machines
@@ -20,12 +20,8 @@ def inflict(kind: FaultKind, machines: Machines, fault: Fault) -> list[Bite]:
     or returns other proofs than it was given.
     """
     heard = _Heard(machines)
-    try:
+    with somebodys_code(InvalidFault, f"the fault {kind.name} failed"):
         returned: object = kind.inflict(cast(Machines, heard), fault)
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidFault(f"the fault {kind.name} failed: {described_error(error)}") from error
     if not heard.given:
         raise InvalidFault(
             f"the fault {kind.name} did nothing to the cluster: its inflict() calls a method of Machines, as "

@@ -10,8 +10,8 @@ from random import Random
 from typing import cast
 
 from ..core.addresses import Point
-from ..core.error_text import described_error
-from ..core.errors import InvalidFault, InvalidScenario, StreamproofError, Unsupported
+from ..core.error_text import somebodys_code
+from ..core.errors import InvalidFault, InvalidScenario, Unsupported
 from ..core.places import Places
 from ..core.quantities import Duration
 from ..core.schedule import Fault
@@ -318,12 +318,8 @@ class FaultKind:
     def drawn_fault(self, random: Random, aims: Aims) -> Fault:
         """One that is drawn at random. Raises InvalidFault where the kind fails to, or draws anything else."""
         assert self.draw is not None
-        try:
+        with somebodys_code(InvalidFault, f"no {self.name} could be drawn"):
             drawn: object = self.draw(random, aims)
-        except StreamproofError:
-            raise
-        except Exception as error:
-            raise InvalidFault(f"no {self.name} could be drawn: {described_error(error)}") from error
         if not isinstance(drawn, Fault) or drawn.kind != self.name:
             raise InvalidFault(f"where a {self.name} was to be drawn, its draw() gave {drawn!r}: let it return one")
         return drawn

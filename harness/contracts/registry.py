@@ -22,8 +22,8 @@ from operator import attrgetter
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
-from ..core.error_text import described_error
-from ..core.errors import InvalidScenario, InvalidScheme, NotImportable, StreamproofError, UnknownName, nearest
+from ..core.error_text import described_error, somebodys_code
+from ..core.errors import InvalidScenario, InvalidScheme, NotImportable, UnknownName, nearest
 from ..core.guarantees import Guarantee
 from ..core.library import Entry, entries, listed_by
 from ..core.quantities import Events
@@ -240,12 +240,8 @@ class Registry:
 
 
 def _made_by(mutant: Mutant, subject: SchemeSubject, scenario: str) -> SchemeSubject:
-    try:
+    with somebodys_code(InvalidScheme, f"mutant {mutant.name} cannot be made on {scenario}"):
         made: object = mutant.make(subject.topology, subject.interval)
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidScheme(f"mutant {mutant.name} cannot be made on {scenario}: {described_error(error)}") from error
     if not isinstance(made, SchemeSubject):
         raise InvalidScheme(f"mutant {mutant.name} gives a {type(made).__name__}; it must give a SchemeSubject")
     return made
@@ -359,12 +355,8 @@ def _shown(names: Iterable[str]) -> list[str]:
 
 
 def _made(make: Any, name: str) -> Scenario:
-    try:
+    with somebodys_code(InvalidScenario, f"{name} does not make a scenario"):
         scenario = make() if callable(make) else make
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidScenario(f"{name} does not make a scenario: {described_error(error)}") from error
     if not isinstance(scenario, Scenario):
         raise InvalidScenario(f"{name} gives a {type(scenario).__name__}; it must be, or return, a Scenario")
     if scenario.minimal:

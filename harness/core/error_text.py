@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sysconfig
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import StreamproofError
 
 _HARNESS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
@@ -24,3 +28,15 @@ def described_error(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}" if str(error) else f"{type(error).__name__} without a word"
     place = (own or frames)[-1:]
     return f"{text} ({place[0].filename}, line {place[0].lineno})" if place else text
+
+
+@contextmanager
+def somebodys_code(kind: type[StreamproofError], failed: str) -> Iterator[None]:
+    """What somebody's code raises within is an error of that kind, which begins with what has failed; the harness's own
+    errors go through."""
+    try:
+        yield
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise kind(f"{failed}: {described_error(error)}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..core.error_text import described_error
-from ..core.errors import InvalidScheme, OwnFailure, StreamproofError
+from ..core.error_text import somebodys_code
+from ..core.errors import InvalidScheme, OwnFailure
 from ..core.events import Event
 from ..core.topology import Role
 from .blaming import blamed
@@ -79,12 +79,8 @@ def store_within(wrap: Callable[[CheckpointStore], CheckpointStore], store: Chec
     """A store in whatever a subject puts around it. Raises InvalidScheme where that fails, or is no store, now or when
     it is asked."""
     called = f"wrap_store ({_named(wrap)})"
-    try:
+    with somebodys_code(InvalidScheme, f"{called} failed"):
         found = wrap(store)
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidScheme(f"{called} failed: {described_error(error)}") from error
     if found is store:
         return store
     lacking = next((name for name in STORE_METHODS if not callable(getattr(found, name, None))), "")
